@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use nix::unistd::Uid;
 use vivarium_api_types::Scope;
 use vivarium_audit::{AdminAct, Event};
+use vivarium_engine::EngineError;
 use vivarium_metrics::families::administration::Act;
 
 use super::connections::Peer;
@@ -77,15 +78,18 @@ pub(super) struct Deed<'a> {
     pub(super) act: Act,
     pub(super) target: &'a str,
     pub(super) detail: &'a str,
-    /// The code of the refusal, if it was refused.
-    pub(super) refused: Option<&'static str>,
 }
 
 /// Records what an administrator did, or was refused. Every route that changes something comes through
 /// here once it has.
-pub(super) fn record(api: &Shared, by: &Administrator, deed: &Deed<'_>) {
-    let Deed { act, target, detail, refused } = *deed;
-    let result = refused.unwrap_or("ok");
+pub(super) fn record<T>(
+    api: &Shared,
+    by: &Administrator,
+    Deed { act, target, detail }: Deed<'_>,
+    result: &Result<T, EngineError>,
+) {
+    let refused = result.as_ref().err();
+    let result = refused.map_or("ok", EngineError::code);
     tracing::info!(actor = by.actor, act = act.name(), target, detail, result, "administration");
     if refused.is_none() {
         api.engine.metrics().administration.acted(act);

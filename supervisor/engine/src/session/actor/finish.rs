@@ -8,8 +8,9 @@ use vivarium_protocol::leaf::ContextNumber;
 use vivarium_protocol::message::{Completion, ExecutionNumber};
 use vivarium_protocol::outcome::{Cause, State, Status, Usage};
 
+use super::running::Overlap;
 use super::verdict::{self, Known, Verdict, join, limit_reached};
-use super::{Actor, Context, Overlap, RunningExecution, Stop};
+use super::{Actor, Context, RunningExecution, Stop};
 use crate::budget::Reservation;
 use crate::cgroup::Used;
 use crate::observe::Printed;

@@ -11,7 +11,6 @@ use vivarium_api_types::{
     AdminStatus, AdminTenantList, DrainReply, DrainRequest, PauseReply, PauseRequest, UsageFormat,
     UsageQuery, UsageReport, UsageRow,
 };
-use vivarium_engine::EngineError;
 use vivarium_engine::usage::{KeeperError, LedgerError, UsageRange};
 use vivarium_metrics::families::administration::Act;
 use vivarium_protocol::error_chain;
@@ -59,8 +58,7 @@ async fn pause(
     let reason = request.reason.clone().unwrap_or_default();
     let reply = api.engine.pause(request);
     let target = target.as_deref().unwrap_or(EVERYBODY);
-    let refused = reply.as_ref().err().map(EngineError::code);
-    record(&api, &by, &Deed { act: Act::Pause, target, detail: &reason, refused });
+    record(&api, &by, Deed { act: Act::Pause, target, detail: &reason }, &reply);
     Ok(Answer(reply?))
 }
 
@@ -77,8 +75,7 @@ async fn resume(
 ) -> ApiResult<PauseReply> {
     let reply = api.engine.resume(&request);
     let target = request.tenant.as_deref().unwrap_or(EVERYBODY);
-    let refused = reply.as_ref().err().map(EngineError::code);
-    record(&api, &by, &Deed { act: Act::Resume, target, detail: "", refused });
+    record(&api, &by, Deed { act: Act::Resume, target, detail: "" }, &reply);
     Ok(Answer(reply?))
 }
 
@@ -97,7 +94,7 @@ async fn drain(
     AdminJson(request): AdminJson<DrainRequest>,
 ) -> Result<(StatusCode, Answer<DrainReply>), Problem> {
     let detail = if request.exit { "and exit" } else { "" };
-    record(&api, &by, &Deed { act: Act::Drain, target: EVERYBODY, detail, refused: None });
+    record(&api, &by, Deed { act: Act::Drain, target: EVERYBODY, detail }, &Ok(()));
     Ok((StatusCode::ACCEPTED, Answer(api.engine.drain(request.exit))))
 }
 

@@ -10,7 +10,7 @@ use vivarium_api_types::{
     BuildInfo, BuildRequest, BuiltEnvironmentInfo, BuiltEnvironmentList, CollectReply, Content,
     OwnerQuery,
 };
-use vivarium_engine::{DEFAULT_TENANT, EngineError, Owner};
+use vivarium_engine::{DEFAULT_TENANT, Owner};
 use vivarium_metrics::families::administration::Act;
 
 use super::ApiResult;
@@ -151,9 +151,8 @@ async fn admin_build(
 ) -> Result<(StatusCode, Answer<BuildInfo>), Problem> {
     let (owner, target) = (owner(&api, &query)?, target(&query, &request.name));
     let begun = api.engine.build_environment_as_operator(owner, request).await;
-    let refused = begun.as_ref().err().map(EngineError::code);
-    let deed = Deed { act: Act::BuildEnvironment, target: &target, detail: "", refused };
-    record(&api, &by, &deed);
+    let deed = Deed { act: Act::BuildEnvironment, target: &target, detail: "" };
+    record(&api, &by, deed, &begun);
     Ok((StatusCode::ACCEPTED, Answer(begun?)))
 }
 
@@ -184,9 +183,8 @@ async fn admin_remove(
 ) -> Result<StatusCode, Problem> {
     let removed = api.engine.remove_environment(&of(&query), &name).await;
     let target = target(&query, &name);
-    let refused = removed.as_ref().err().map(EngineError::code);
-    let deed = Deed { act: Act::RemoveEnvironment, target: &target, detail: "", refused };
-    record(&api, &by, &deed);
+    let deed = Deed { act: Act::RemoveEnvironment, target: &target, detail: "" };
+    record(&api, &by, deed, &removed);
     removed?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -230,9 +228,8 @@ async fn admin_show_log(
 async fn admin_collect(State(api): State<Shared>, by: Administrator) -> ApiResult<CollectReply> {
     let reply = api.engine.collect_environments().await;
     let done = reply.as_ref().map(|it| format!("{} artefacts, {} bytes", it.artefacts, it.bytes));
-    let refused = reply.as_ref().err().map(EngineError::code);
     let detail = done.as_deref().unwrap_or_default();
-    record(&api, &by, &Deed { act: Act::Collect, target: "environments", detail, refused });
+    record(&api, &by, Deed { act: Act::Collect, target: "environments", detail }, &reply);
     Ok(Answer(reply?))
 }
 
