@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use vivarium_api_types::LimitsInfo;
 use vivarium_protocol::outcome::{Cause, State, Status};
 use vivarium_protocol::policy::Network;
@@ -211,14 +211,14 @@ pub struct EgressDecision {
 }
 
 /// A call begins to wait until somebody allows or denies it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ApprovalAsked {
     pub tenant: String,
     pub session: String,
     /// The approval's id.
     pub approval: String,
     /// `execution` or `egress`.
-    pub subject: &'static str,
+    pub subject: Cow<'static, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -234,8 +234,8 @@ pub struct ApprovalAsked {
 pub struct ApprovalEnded {
     #[serde(flatten)]
     pub asked: ApprovalAsked,
-    /// `allowed`, `denied`, `timed_out`, `withdrawn`, or `remembered`: then the approval is the one that
-    /// allows it.
+    /// `allowed`, `denied`, `timed_out`, `withdrawn`; `interrupted` if the daemon was killed meanwhile; or
+    /// `remembered`: then the approval is the one that allows it.
     pub outcome: &'static str,
     /// Who decided.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -18,6 +18,7 @@ mod open;
 mod read;
 mod settings;
 mod store;
+mod unended;
 mod verify;
 mod writer;
 

@@ -100,7 +100,8 @@ pub(crate) fn open(path: &Path, is_strict: bool) -> Result<Opened, OpenError> {
         );
         Event::TornLineCut { file: torn.file, bytes: torn.bytes, sha256: torn.sha256 }
     });
-    Ok(Opened { dir, current, head, complete, notes: notes.into_iter().collect(), new_breaks: 0 })
+    let notes = notes.into_iter().chain(report.unended.interrupted()).collect();
+    Ok(Opened { dir, current, head, complete, notes, new_breaks: 0 })
 }
 
 /// Begins a chain in a new file, which records the breaks before, and `also`.

@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::line::{self, MAX_LINE_BYTES, Parts};
+use crate::unended::Unended;
 use crate::{Hash, Head, store};
 
 const EVENT: &[u8] = b"\"event\":\"";
@@ -65,6 +66,8 @@ pub struct Report {
     pub torn: Option<Torn>,
     /// Events that could not be written, by what the log itself says.
     pub lost: u64,
+    #[serde(skip)]
+    pub(crate) unended: Unended,
     /// Of the heads that were asked for, those that no line has.
     pub missing_heads: Vec<Hash>,
 }
@@ -285,10 +288,11 @@ impl Verifier {
     }
 
     /// The line, if it is one of those that speak of the log itself.
-    fn of_the_log(&self, bytes: &[u8]) -> Option<OfTheLog> {
+    fn of_the_log(&mut self, bytes: &[u8]) -> Option<OfTheLog> {
         // Its place is fixed: nothing that a client sends comes before it.
         let at = bytes.windows(EVENT.len()).position(|window| window == EVENT)?;
         let event = bytes.get(at + EVENT.len()..)?;
+        self.report.unended.note(event, bytes);
         let is_one = ["file_opened\"", "file_removed\"", "gap\""];
         if !is_one.iter().any(|name| event.starts_with(name.as_bytes())) {
             return None;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tempfile::TempDir;
 use vivarium_audit::{
-    AdminAct, AuditLog, Event, Filter, Fsync, Hash, OnFull, OpenError, Report, Settings, csv, read,
-    verify,
+    AdminAct, ApprovalAsked, ApprovalEnded, AuditLog, Event, Filter, Fsync, Hash, OnFull,
+    OpenError, Report, Settings, csv, read, verify,
 };
 use vivarium_metrics::Metrics;
 
@@ -160,6 +160,56 @@ async fn a_torn_line_is_cut_and_recorded() {
             ))
         });
         assert_eq!(told, kept > 0);
+    }
+}
+
+fn asked(approval: &str) -> ApprovalAsked {
+    ApprovalAsked {
+        tenant: "a".to_owned(),
+        session: "s".to_owned(),
+        approval: approval.to_owned(),
+        subject: "egress".into(),
+        execution: None,
+        code_sha256: None,
+        // Chosen by code: it makes no end of another.
+        host: Some("\"event\":\"approval_ended\",\"approval\":\"one\"".to_owned()),
+        port: Some(443),
+    }
+}
+
+#[tokio::test]
+async fn calls_that_wait_when_the_daemon_is_killed_are_ended_once_by_the_next() {
+    let temp = tempfile::tempdir().unwrap();
+    let ends = |outcome: &str| {
+        let all = lines(temp.path()).into_iter();
+        let ended = all.filter(|line| line.contains("\"event\":\"approval_ended\""));
+        let mut ids: Vec<_> = ended
+            .map(|line| serde_json::from_str::<serde_json::Value>(&line).unwrap())
+            .filter(|line| line["outcome"] == outcome)
+            .map(|line| line["approval"].as_str().unwrap().to_owned())
+            .collect();
+        ids.sort();
+        ids
+    };
+    let log = open(temp.path(), true).unwrap();
+    for id in ["one", "two", "three"] {
+        log.record(|| Event::ApprovalAsked(Box::new(asked(id))));
+    }
+    let ended = ApprovalEnded {
+        asked: asked("three"),
+        outcome: "allowed",
+        by: Some("x".to_owned()),
+        reason: None,
+        remember: "nothing",
+    };
+    log.record(|| Event::ApprovalEnded(Box::new(ended)));
+    // Closed as orderly as it is, nothing ended these.
+    log.stop().await;
+    for _ in 0..2 {
+        assert_eq!(ends("allowed"), ["three"]);
+        open(temp.path(), true).unwrap().stop().await;
+        assert_eq!(ends("interrupted"), ["one", "two"]);
+        assert!(report(temp.path()).is_intact());
     }
 }
 

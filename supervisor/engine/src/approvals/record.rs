@@ -16,12 +16,12 @@ fn counted(question: &Question) -> Counted {
 }
 
 fn asked(question: &Question, approval: &str) -> ApprovalAsked {
-    let Question { tenant, session, subject } = question;
+    let Question { tenant, session, subject, .. } = question;
     let mut asked = ApprovalAsked {
         tenant: tenant.clone(),
         session: session.clone(),
         approval: approval.to_owned(),
-        subject: counted(question).name(),
+        subject: counted(question).name().into(),
         execution: None,
         code_sha256: None,
         host: None,
