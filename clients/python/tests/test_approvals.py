@@ -10,7 +10,8 @@ import pytest
 
 from daemon import Daemon
 from fake import Fake, js
-from vivarium_client import AsyncClient, AwaitingApproval, Client, Conflict, Done
+from samples import OUTCOME, SESSION
+from vivarium_client import ApprovalRules, AsyncClient, AwaitingApproval, Client, Conflict, Done
 
 EXECUTION = {
     "id": "1",
@@ -65,6 +66,19 @@ def test_approvals_are_read_and_decided(fake: Fake, client: Client) -> None:
     ]
     assert fake.seen[3].json() == {"decision": "allow", "remember": "nothing", "reason": "ok"}
     assert fake.seen[4].json() == {"decision": "deny"}
+
+
+def test_requests_say_what_has_to_be_allowed(fake: Fake, client: Client) -> None:
+    fake.answers(js(SESSION), js(OUTCOME), js(OUTCOME), js(OUTCOME))
+    rules: ApprovalRules = {"executions": "ask"}
+    with_egress: ApprovalRules = {"executions": "deny", "egress": "ask"}
+    client.session("id", approval=with_egress)
+    session = client.attach("id")
+    session.execute("1", approval=rules)
+    session.command(["true"], approval=rules)
+    client.run("1", approval=rules)
+    sent = [seen.json()["approval"] for seen in fake.seen]
+    assert sent == [with_egress, rules, rules, rules]
 
 
 @pytest.fixture

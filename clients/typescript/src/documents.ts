@@ -24,6 +24,8 @@ export type VolumeMount = Schemas["VolumeMount"];
 export type BuildInfo = Schemas["BuildInfo"];
 /** An environment that was built. */
 export type BuiltEnvironment = Schemas["BuiltEnvironmentInfo"];
+/** What somebody has to allow first. A request may only tighten the rules that hold. */
+export type ApprovalRules = Schemas["ApprovalSpec"];
 /** Limits of a session. A request may only tighten the configured ones. */
 export type Limits = Schemas["LimitsSpec"];
 /** The network that code finds. */

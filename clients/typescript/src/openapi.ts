@@ -1224,7 +1224,7 @@ export interface components {
             asked_at: string;
             /** @description Who decided: for tenants `administrator` and `webhook`, and the names of their own tokens. */
             by?: string | null;
-            /** @description The destination that is to be reached; null where something is to run */
+            /** @description The destination that is to be reached; null where something is to run. In rules: what becomes of destinations that are on no list */
             egress?: components["schemas"]["ApprovalEgress"] | null;
             /**
              * Format: date-time
@@ -1257,6 +1257,18 @@ export interface components {
             approvals: components["schemas"]["ApprovalInfo"][];
             /** @description The `after` of the next part; null at the end. */
             next?: string | null;
+        };
+        /**
+         * @description What becomes of a call, in the order of how tight that is.
+         * @enum {string}
+         */
+        ApprovalRule: "allow" | "ask" | "deny";
+        /** @description Rules tighter than the tenant's: `ask` where that allows, `deny` where it allows or asks. */
+        ApprovalSpec: {
+            /** @description The destination that is to be reached; null where something is to run. In rules: what becomes of destinations that are on no list */
+            egress?: components["schemas"]["ApprovalRule"] | null;
+            /** @description What becomes of code and commands; as the rule that holds says if not given */
+            executions?: components["schemas"]["ApprovalRule"] | null;
         };
         /**
          * @description How far an approval has come.
@@ -1405,6 +1417,8 @@ export interface components {
         CommandRequest: {
             /** @description How the answer tells what came of it; in separate fields if not given */
             answer?: components["schemas"]["AnswerForm"] | null;
+            /** @description What somebody has to allow first: no less than the rule that holds */
+            approval?: components["schemas"]["ApprovalSpec"] | null;
             /** @description The program, looked for on PATH unless it has a slash, and its arguments. */
             argv?: string[] | null;
             /**
@@ -1683,6 +1697,8 @@ export interface components {
         ExecuteRequest: {
             /** @description How the answer tells what came of it; in separate fields if not given */
             answer?: components["schemas"]["AnswerForm"] | null;
+            /** @description What somebody has to allow first: no less than the rule that holds */
+            approval?: components["schemas"]["ApprovalSpec"] | null;
             /** @description Interrupt it when the client goes away. */
             cancel_on_disconnect?: boolean;
             /** @description The Python code */
@@ -2461,6 +2477,8 @@ export interface components {
         RunRequest: {
             /** @description How the answer tells what came of it; in separate fields if not given */
             answer?: components["schemas"]["AnswerForm"] | null;
+            /** @description What somebody has to allow first: no less than the rule that holds */
+            approval?: components["schemas"]["ApprovalSpec"] | null;
             /** @description The program, looked for on PATH unless it has a slash, and its arguments. */
             argv?: string[] | null;
             /** @description End it, and its session, when the client goes away. */
@@ -2638,6 +2656,8 @@ export interface components {
         };
         /** @description A session to create. */
         SessionSpec: {
+            /** @description What somebody has to allow first: no less than the rule that holds */
+            approval?: components["schemas"]["ApprovalSpec"] | null;
             /**
              * Format: date-time
              * @description When the session ends, whatever it does: a time to come, no later than the configured

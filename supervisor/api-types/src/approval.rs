@@ -56,6 +56,44 @@ pub enum Remember {
     Tenant,
 }
 
+/// What becomes of a call, in the order of how tight that is.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum ApprovalRule {
+    #[default]
+    Allow,
+    /// Each waits until somebody decides.
+    Ask,
+    Deny,
+}
+
+/// Rules tighter than the tenant's: `ask` where that allows, `deny` where it allows or asks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalSpec {
+    /// Of code and commands; as the tenant's if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executions: Option<ApprovalRule>,
+    /// Of destinations that are on no list, for a session of network `trusted`; as the tenant's if not
+    /// given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<ApprovalRule>,
+}
+
 /// An execution that waits for approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ApprovalExecution {

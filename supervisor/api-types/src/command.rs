@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{AnswerForm, FileSpec, Keep, MaxChars, OutputSpec};
+use super::{AnswerForm, ApprovalSpec, FileSpec, Keep, MaxChars, OutputSpec};
 
 /// A process to run in a session's sandbox, beside its kernel: `argv` or `shell`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -67,6 +67,14 @@ pub struct CommandRequest {
     )]
     #[schema(minimum = 1)]
     pub timeout_ms: Option<u64>,
+    /// Whether somebody has to allow it first: no less than the rule of its tenant and session. Only
+    /// `executions`: where its code may connect to is its session's.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub approval: Option<ApprovalSpec>,
     /// Files to put into the workdir first.
     #[serde(
         default,

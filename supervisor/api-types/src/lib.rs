@@ -43,7 +43,8 @@ pub use admin::{
 pub use answer::{AnswerForm, Answered, Content, OutcomeForm, OutputFormat};
 pub use approval::{
     ApprovalDecision, ApprovalEgress, ApprovalExecution, ApprovalInfo, ApprovalPage, ApprovalQuery,
-    ApprovalState, AwaitingApprovalEvent, DecideRequest, MAX_SHOWN_BYTES, Remember,
+    ApprovalRule, ApprovalSpec, ApprovalState, AwaitingApprovalEvent, DecideRequest,
+    MAX_SHOWN_BYTES, Remember,
 };
 pub use assist::{
     AssistReply, CompleteReply, Completeness, InspectReply, IsCompleteReply, IsCompleteRequest,

@@ -11,7 +11,9 @@ use utoipa::ToSchema;
 use vivarium_protocol::policy::Network;
 
 use super::schema;
-use super::{AnswerForm, HomeKind, Keep, LimitsSpec, MaxChars, SessionState, VolumeMount};
+use super::{
+    AnswerForm, ApprovalSpec, HomeKind, Keep, LimitsSpec, MaxChars, SessionState, VolumeMount,
+};
 
 /// The most a session's metadata may take as JSON, in bytes.
 pub const MAX_METADATA_BYTES: usize = 4096;
@@ -43,6 +45,13 @@ pub struct SessionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 1000)]
     pub egress_allow: Option<Vec<String>>,
+    /// What somebody has to allow first: no less than the tenant's rule.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub approval: Option<ApprovalSpec>,
     /// Variables for the kernel.
     #[serde(
         default,
@@ -181,6 +190,14 @@ pub struct ExecuteRequest {
     )]
     #[schema(minimum = 1)]
     pub timeout_ms: Option<u64>,
+    /// Whether somebody has to allow it first: no less than the rule of its tenant and session. Only
+    /// `executions`: where its code may connect to is its session's.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub approval: Option<ApprovalSpec>,
     /// Files to put into the workdir first.
     #[serde(
         default,
@@ -280,6 +297,13 @@ pub struct RunRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schema::names::<Network>)]
     pub network: Option<Network>,
+    /// What somebody has to allow first: no less than the tenant's rule.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub approval: Option<ApprovalSpec>,
     /// Milliseconds it may run; the configured time if not given.
     #[serde(
         default,

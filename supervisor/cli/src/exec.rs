@@ -1,6 +1,6 @@
 //! `vivarium exec`: runs code, or a command, in a session of a daemon.
 
-use vivarium_api_types::{BackgroundReply, CommandRequest, SessionSpec};
+use vivarium_api_types::{ApprovalSpec, BackgroundReply, CommandRequest, SessionSpec};
 
 use super::exit::{Exit, Failure};
 use super::input::Reader;
@@ -61,7 +61,12 @@ impl Args {
 }
 
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
-    let spec = args.new_session.spec();
+    let mut spec = args.new_session.spec();
+    // That rule is for what is run, in whichever session.
+    if let Some(approval) = &mut spec.approval {
+        approval.executions = None;
+    }
+    spec.approval = spec.approval.filter(|approval| *approval != ApprovalSpec::default());
     let is_plain = spec == SessionSpec::default();
     if !is_plain && !args.create {
         let why = "--network, --environment and limits are a new session's: add --create, which \
@@ -80,6 +85,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     // The session goes on: its threads and exit functions do too.
     let mut inputs = args.code.read(&args.rest, command_input)?;
     inputs.request.set_env(args.code.env.read()?);
+    inputs.request.set_approval(args.new_session.approval_executions());
     inputs.request.set_context(args.context.clone());
     if let Some(setup) = &mut inputs.setup {
         setup.set_context(args.context.clone());

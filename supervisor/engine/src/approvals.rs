@@ -158,12 +158,7 @@ impl Approvals {
         let pending: Vec<_> =
             self.lock().calls.pending().map(|(number, it)| (number, it.question.clone())).collect();
         for (number, question) in pending {
-            let rule = self.rule(&question.tenant);
-            let rule = match &question.subject {
-                Subject::Execution(_) => rule.executions,
-                Subject::Egress(_) => rule.egress,
-            };
-            let state = match rule {
+            let state = match question.rule(&self.rule(&question.tenant)) {
                 ApprovalRule::Deny => ApprovalState::Denied,
                 ApprovalRule::Allow => ApprovalState::Allowed,
                 ApprovalRule::Ask => continue,
@@ -178,10 +173,15 @@ impl Approvals {
         rules.own.get(tenant).unwrap_or(&rules.all).clone()
     }
 
-    /// Asks whether something may run.
-    pub fn ask(self: &Arc<Self>, question: impl FnOnce() -> Question, tenant: &str) -> Asked {
+    /// Asks whether something may run, for which a request may have said what holds at least.
+    pub fn ask(
+        self: &Arc<Self>,
+        question: impl FnOnce() -> Question,
+        tenant: &str,
+        at_least: ApprovalRule,
+    ) -> Asked {
         let rule = self.rule(tenant);
-        match rule.executions {
+        match rule.executions.max(at_least) {
             ApprovalRule::Allow => Asked::Allowed,
             ApprovalRule::Deny => Asked::Denied,
             ApprovalRule::Ask => self.ask_by(question(), &rule, Instant::now()),
@@ -192,7 +192,7 @@ impl Approvals {
     /// wait together.
     pub fn ask_egress(self: &Arc<Self>, question: Question) -> Asked {
         let rule = self.rule(&question.tenant);
-        match rule.egress {
+        match question.rule(&rule) {
             ApprovalRule::Allow => return Asked::Allowed,
             ApprovalRule::Deny => return Asked::Denied,
             ApprovalRule::Ask => {}

@@ -28,7 +28,7 @@ use vivarium_egress::message::{Authority, Call, CallError, CallResponse};
 use vivarium_egress::{Allow, Rules};
 
 use crate::approvals::Approvals;
-use crate::settings::Settings;
+use crate::settings::{ApprovalRule, Settings};
 
 pub use accounting::Accounting;
 pub use authority::AuthorityError;
@@ -51,6 +51,8 @@ pub struct SessionEgress {
     id: OnceLock<String>,
     /// The list of the request, tighter than the tenant's.
     asked: Option<Vec<Allow>>,
+    /// What holds at least for destinations that are on no list.
+    unlisted: ApprovalRule,
     /// What the session knows of its tenant's secrets: placeholders by name.
     placeholders: BTreeMap<String, String>,
     authority: Option<Authority>,
@@ -85,6 +87,11 @@ impl SessionEgress {
     pub fn allowed(&self) -> Vec<String> {
         let allow = self.allow.lock().unwrap_or_else(PoisonError::into_inner);
         allow.iter().map(ToString::to_string).collect()
+    }
+
+    /// What holds at least for destinations that are on no list, whatever the tenant's rule.
+    pub const fn unlisted(&self) -> ApprovalRule {
+        self.unlisted
     }
 
     /// Bytes to the session and to destinations, of connections that have ended.
@@ -151,7 +158,10 @@ impl Egress {
         settings: &Settings,
         tenant: &str,
         asked: Option<Vec<Allow>>,
+        unlisted: ApprovalRule,
     ) -> Result<Arc<SessionEgress>, SecretError> {
+        // A request that names its own list says that there is to be nothing else.
+        let unlisted = if asked.is_some() { ApprovalRule::Deny } else { unlisted };
         let secrets = settings.secrets_of(tenant);
         // Read now, so that who asks for the session hears what is wrong.
         for secret in secrets {
@@ -159,15 +169,20 @@ impl Egress {
         }
         let authority = (!secrets.is_empty()).then(authority::make).transpose()?;
         let allow = rules::allowed(settings, tenant, asked.as_deref());
-        let unlisted = rules::unlisted(settings, tenant, asked.is_some());
         Ok(Arc::new(SessionEgress {
             key: self.last_key.fetch_add(1, Ordering::Relaxed) + 1,
             tenant: tenant.into(),
             id: OnceLock::new(),
             asked,
+            unlisted,
             placeholders: secrets.iter().map(secrets::placeholder).collect(),
             authority,
-            package_variables: packages::variables(settings, tenant, &allow, unlisted),
+            package_variables: packages::variables(
+                settings,
+                tenant,
+                &allow,
+                rules::unlisted(settings, tenant, unlisted),
+            ),
             allow: Mutex::new(allow),
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),

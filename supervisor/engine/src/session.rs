@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use nix::sys::signal::Signal;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
-use vivarium_api_types::{ContextInfo, SessionInfo, SessionState, SessionUsage};
+use vivarium_api_types::{ApprovalSpec, ContextInfo, SessionInfo, SessionState, SessionUsage};
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{Description, ExecutionNumber, Failure, Origin, WindowSize};
 use vivarium_protocol::outcome::Cause;
@@ -72,6 +72,8 @@ pub struct Identity {
     pub tenant: String,
     pub environment: String,
     pub network: Network,
+    /// What somebody has to allow first, whatever the tenant's rule: its request said so.
+    pub approval: ApprovalSpec,
 }
 
 /// The durations and bounds of a session, as they were configured when it was made.

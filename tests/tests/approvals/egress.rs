@@ -122,6 +122,24 @@ fn nobody_in_time_refuses_and_allow_still_checks_addresses() {
     let open = daemon("egress = \"allow\"", "\"127.0.0.1\"");
     let session = open.session_with(&json!({"network": "trusted"}));
     assert_eq!(session.execute(&get(port)).ok().stdout(), "200\n");
+    // Requests tighten that, and their lists do.
+    let refused = [json!({"approval": {"egress": "deny"}}), json!({"egress_allow": []})];
+    for mut spec in refused {
+        spec["network"] = json!("trusted");
+        let narrow = open.session_with(&spec);
+        assert_eq!(narrow.execute(&get(port)).ok().stdout(), "403\n", "{spec}");
+        let info = narrow.info();
+        let entry = json!({"key": "approval.egress", "value": "deny", "source": "request"});
+        assert!(info["policy"].as_array().unwrap().contains(&entry), "{info}");
+    }
+    let spec = json!({"network": "trusted", "approval": {"egress": "ask"}});
+    let asking = open.session_with(&spec);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| asking.execute(&get(port)).ok().stdout().to_owned());
+        let id = pending(&open.unix())["id"].as_str().unwrap().to_owned();
+        allow(&open.unix(), &id);
+        assert_eq!(waits.join().unwrap(), "200\n");
+    });
     open.stop_and_check();
     // Where the operator has not permitted the address, `allow` does not either.
     let open = daemon("egress = \"allow\"", "");

@@ -6,7 +6,9 @@
 mod deciders;
 mod egress;
 mod executions;
+mod killed;
 mod limits;
+mod tightening;
 mod webhook;
 
 use serde_json::{Value, json};

@@ -70,6 +70,7 @@ from .events import (
 )
 from .models import (
     Approval,
+    ApprovalRules,
     ContextInfo,
     Execution,
     ExecutionSummary,
@@ -87,6 +88,7 @@ __all__ = [
     "AnswerForm",
     "ApiError",
     "Approval",
+    "ApprovalRules",
     "Approvals",
     "AsyncAdmin",
     "AsyncApprovals",

@@ -3,6 +3,7 @@
 import { randomKey } from "#platform";
 import type {
   AnswerForm,
+  ApprovalRules,
   Keep,
   Limits,
   Network,
@@ -24,6 +25,11 @@ export type Command = readonly string[] | { readonly shell: string };
 export interface WorkOptions extends CallOptions {
   /** Milliseconds that the code may run, from when a kernel gets it. */
   timeoutMs?: number | undefined;
+  /**
+   * Whether somebody has to allow it first, such as `{ executions: "ask" }`: no less than the rule of
+   * its tenant and session.
+   */
+  approval?: ApprovalRules | undefined;
   /** Files to write into the working directory first, by path. A string is text. */
   files?: InputFiles | undefined;
   /** Files to return, by path in the working directory. */
@@ -126,6 +132,8 @@ export interface SessionOptions extends CallOptions, Confinement {
    * or `HOST:PORT`.
    */
   egressAllow?: readonly string[] | undefined;
+  /** What somebody has to allow first, such as `{ executions: "ask" }`: no less than the tenant's rule. */
+  approval?: ApprovalRules | undefined;
   /** Volumes that it has, such as `{ name: "data", read_only: true }`. */
   volumes?: readonly VolumeMount[] | undefined;
   /**
@@ -175,8 +183,8 @@ export function createSession(options: SessionOptions): Request {
   const { id, environment, limits, network, env, metadata, deadline, idempotencyKey: key } = options;
   const idle_timeout_ms = milliseconds(options.idleTimeoutMs);
   const confinement = { environment, limits, network, egress_allow: options.egressAllow, env };
-  const { home, volumes } = options;
-  const fields = { id, ...confinement, metadata, deadline, idle_timeout_ms, home, volumes };
+  const { approval, home, volumes } = options;
+  const fields = { id, ...confinement, approval, metadata, deadline, idle_timeout_ms, home, volumes };
   // No key but the caller's: with one that nobody knows the daemon would keep a session that
   // nobody knows. A kernel is started meanwhile, which takes as long as the daemon allows.
   return post(path("sessions"), json(fields), {
@@ -399,6 +407,7 @@ async function common(options: WorkOptions): Promise<object> {
     typeof one === "string" ? { name: one } : one,
   );
   return {
+    approval: options.approval,
     timeout_ms: milliseconds(options.timeoutMs),
     files: files.length ? files : undefined,
     outputs: outputs.length ? outputs : undefined,

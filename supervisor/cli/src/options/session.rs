@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use vivarium_api_types::{Cores, HomeKind, LimitsSpec, SessionSpec, VolumeMount};
+use vivarium_api_types::{
+    ApprovalRule, ApprovalSpec, Cores, HomeKind, LimitsSpec, SessionSpec, VolumeMount,
+};
 use vivarium_protocol::policy::Network;
 use vivarium_protocol::units::Limit;
 
@@ -20,6 +22,12 @@ pub(crate) struct SessionOptions {
     /// HOST:PORT; repeatable [default: all that its tenant may]
     #[arg(long, value_name = "HOST")]
     egress_allow: Vec<String>,
+    /// Whether somebody has to allow first what runs, no less than its tenant's rule says
+    #[arg(long, value_name = "RULE", value_parser = rule())]
+    approval_executions: Option<ApprovalRule>,
+    /// The same of destinations on no list, with --network trusted
+    #[arg(long, value_name = "RULE", value_parser = rule())]
+    approval_egress: Option<ApprovalRule>,
     /// Name of a configured environment [default: default]
     #[arg(long, value_name = "NAME")]
     environment: Option<String>,
@@ -69,11 +77,18 @@ fn home() -> impl TypedValueParser<Value = HomeKind> {
 }
 
 impl SessionOptions {
+    pub(crate) const fn approval_executions(&self) -> Option<ApprovalRule> {
+        self.approval_executions
+    }
+
     pub(crate) fn spec(&self) -> SessionSpec {
+        let approval =
+            ApprovalSpec { executions: self.approval_executions, egress: self.approval_egress };
         SessionSpec {
             environment: self.environment.clone(),
             network: self.network,
             egress_allow: (!self.egress_allow.is_empty()).then(|| self.egress_allow.clone()),
+            approval: (approval != ApprovalSpec::default()).then_some(approval),
             limits: self.limits.spec(),
             ..SessionSpec::default()
         }
@@ -102,6 +117,13 @@ pub(crate) fn pairs(flag: &str, given: &[String]) -> Result<BTreeMap<String, Str
         Ok((name.to_owned(), value.to_owned()))
     });
     pairs.collect()
+}
+
+fn rule() -> impl TypedValueParser<Value = ApprovalRule> {
+    let all = [ApprovalRule::Allow, ApprovalRule::Ask, ApprovalRule::Deny];
+    let named = move |name: String| all.into_iter().find(|rule| <&str>::from(rule) == name);
+    PossibleValuesParser::new(all.map(<&str>::from))
+        .try_map(move |name| named(name).ok_or("no rule"))
 }
 
 fn network() -> impl TypedValueParser<Value = Network> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vivarium_api_types::{CommandRequest, ExecuteRequest, Outcome};
+use vivarium_api_types::{ApprovalRule, ApprovalSpec, CommandRequest, ExecuteRequest, Outcome};
 use vivarium_client::Execution;
 use vivarium_engine::{DEFAULT_TENANT, Engine, ExecutionHandle, ExecutionOptions, ResponseMode};
 
@@ -23,6 +23,15 @@ impl ExecutionRequest {
         match self {
             Self::Code(request) => request.env = env,
             Self::Command(request) => request.env = env,
+        }
+    }
+
+    /// Sets the rule for it alone.
+    pub(crate) fn set_approval(&mut self, executions: Option<ApprovalRule>) {
+        let approval = executions.map(|_| ApprovalSpec { executions, egress: None });
+        match self {
+            Self::Code(request) => request.approval = approval,
+            Self::Command(request) => request.approval = approval,
         }
     }
 

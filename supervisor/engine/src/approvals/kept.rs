@@ -69,7 +69,7 @@ impl Entry {
 
     /// What is told of it: `whole` has what is to run too. Who decided is for administrators.
     pub(super) fn info(&self, is_administrator: bool, whole: bool) -> ApprovalInfo {
-        let Question { tenant, session, subject } = &self.question;
+        let Question { tenant, session, subject, .. } = &self.question;
         let (mut execution, mut egress) = (None, None);
         match subject {
             Subject::Execution(asked) => {

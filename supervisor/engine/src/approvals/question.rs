@@ -1,14 +1,18 @@
 //! What is asked: a call, and what makes another the same.
 
-use vivarium_api_types::{ApprovalEgress, ApprovalExecution};
+use vivarium_api_types::{ApprovalEgress, ApprovalExecution, ApprovalRule};
 use vivarium_audit::Hash;
 use vivarium_protocol::message::ExecutionNumber;
+
+use crate::settings::Approval;
 
 /// What happens only if somebody allows it.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub tenant: String,
     pub session: String,
+    /// What holds for it at least, whatever the tenant's rule: its request, or its session's, said so.
+    pub at_least: ApprovalRule,
     pub subject: Subject,
 }
 
@@ -46,9 +50,23 @@ pub(super) struct SameCall {
 
 impl Question {
     /// Of a destination that a session wants to reach.
-    pub fn of_egress(tenant: &str, session: &str, host: String, port: u16) -> Self {
+    pub fn of_egress(
+        (tenant, session): (&str, &str),
+        at_least: ApprovalRule,
+        host: String,
+        port: u16,
+    ) -> Self {
         let subject = Subject::Egress(ApprovalEgress { host, port });
-        Self { tenant: tenant.to_owned(), session: session.to_owned(), subject }
+        Self { tenant: tenant.to_owned(), session: session.to_owned(), at_least, subject }
+    }
+
+    /// What becomes of it while this is its tenant's rule.
+    pub(super) fn rule(&self, approval: &Approval) -> ApprovalRule {
+        let rule = match &self.subject {
+            Subject::Execution(_) => approval.executions,
+            Subject::Egress(_) => approval.egress,
+        };
+        rule.max(self.at_least)
     }
 
     pub(super) fn same(&self) -> SameCall {

@@ -26,6 +26,7 @@ fn question(session: &str, code: &str) -> Question {
         tenant: "a".to_owned(),
         environment: "default".to_owned(),
         network: Network::Loopback,
+        approval: Default::default(),
     };
     let spec = WorkSpec {
         work: Work::Code {
@@ -43,12 +44,13 @@ fn question(session: &str, code: &str) -> Question {
         stdin: None,
         survives_reset: false,
         context: None,
+        approval: None,
     };
     of_execution(&who, 1, &spec)
 }
 
 fn ask(approvals: &Arc<Approvals>, session: &str, code: &str) -> Asked {
-    approvals.ask(|| question(session, code), "a")
+    approvals.ask(|| question(session, code), "a", ApprovalRule::Allow)
 }
 
 fn waiting(approvals: &Arc<Approvals>, session: &str, code: &str) -> Waiting {
@@ -85,6 +87,27 @@ async fn decision_reaches_who_waits_once_and_only_from_who_may() {
     let denied = other.decided().await;
     assert_eq!(denied.state, ApprovalState::Denied);
     assert_eq!(denied.reason.as_deref(), Some("because"));
+}
+
+#[tokio::test]
+async fn what_a_request_tightened_holds_whatever_becomes_of_the_rule() {
+    let approvals = approvals(|rule| rule.executions = ApprovalRule::Allow);
+    let tightened = |at_least| {
+        let asked = || Question { at_least, ..question("s", "1") };
+        approvals.ask(asked, "a", at_least)
+    };
+    assert!(matches!(tightened(ApprovalRule::Allow), Asked::Allowed), "the control");
+    assert!(matches!(tightened(ApprovalRule::Deny), Asked::Denied));
+    let Asked::Waiting(waiting) = tightened(ApprovalRule::Ask) else { panic!() };
+    // A reload that changes nothing for it.
+    let mut settings = settings();
+    settings.tenants.insert("a".into(), tenant("1"));
+    approvals.set(&settings);
+    assert_eq!(approvals.get(None, &waiting.id).unwrap().state, ApprovalState::Pending);
+    settings.approval.executions = ApprovalRule::Deny;
+    approvals.set(&settings);
+    assert_eq!(waiting.decided().await.state, ApprovalState::Denied);
+    assert!(matches!(tightened(ApprovalRule::Ask), Asked::Denied), "and it widens nothing");
 }
 
 #[tokio::test(start_paused = true)]

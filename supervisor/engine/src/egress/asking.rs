@@ -32,7 +32,7 @@ impl Questions {
         port: u16,
     ) -> Option<bool> {
         let of = session.id.get().map(String::as_str).unwrap_or_default();
-        let question = Question::of_egress(&session.tenant, of, host, port);
+        let question = Question::of_egress((&session.tenant, of), session.unlisted, host, port);
         match self.approvals.ask_egress(question) {
             Asked::Allowed => Some(true),
             Asked::Denied | Asked::TooMany => Some(false),

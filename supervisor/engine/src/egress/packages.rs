@@ -104,7 +104,7 @@ mod tests {
         let allow: Vec<Allow> = allow.iter().map(|entry| entry.parse().unwrap()).collect();
         let given = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut env = given.collect();
-        let unlisted = super::super::rules::unlisted(settings, "default", false);
+        let unlisted = super::super::rules::unlisted(settings, "default", ApprovalRule::Allow);
         equip(&mut env, &variables(settings, "default", &allow, unlisted));
         env
     }

@@ -37,7 +37,7 @@ pub(super) fn of(settings: &Settings, session: &SessionEgress) -> Rules {
     let tenant = &session.tenant;
     Rules {
         allow: allowed(settings, tenant, session.asked.as_deref()),
-        unlisted: unlisted(settings, tenant, session.asked.is_some()),
+        unlisted: unlisted(settings, tenant, session.unlisted),
         allow_addresses: settings.egress.allow_addresses.clone(),
         limits: settings.egress.limits,
         tenant_rate: settings.tenants.get(&**tenant).and_then(|it| it.quotas.egress_rate),
@@ -46,12 +46,10 @@ pub(super) fn of(settings: &Settings, session: &SessionEgress) -> Rules {
     }
 }
 
-/// What becomes of a destination that is on no list. A request that names its own list says that there
-/// is to be nothing else.
-pub(super) fn unlisted(settings: &Settings, tenant: &str, has_own_list: bool) -> Unlisted {
+/// What becomes of a destination that is on no list, for a session that is to have this at least.
+pub(super) fn unlisted(settings: &Settings, tenant: &str, at_least: ApprovalRule) -> Unlisted {
     let approval = settings.approval_of(tenant);
-    match approval.egress {
-        _ if has_own_list => Unlisted::Refuse,
+    match approval.egress.max(at_least) {
         ApprovalRule::Deny => Unlisted::Refuse,
         // The daemon answers at once.
         ApprovalRule::Allow => Unlisted::Ask { wait: ANSWERED_WITHIN },

@@ -147,7 +147,7 @@ async fn sessions_are_opened_counted_and_closed() {
     let metrics = metrics();
     let egress = egress_at(&place, &metrics);
     let settings = with_list();
-    let session = egress.session(&settings, "one", None).unwrap();
+    let session = egress.session(&settings, "one", None, ApprovalRule::Allow).unwrap();
     assert_eq!(session.allowed(), ["a.example", "b.example"]);
     assert!(session.certificate().is_none());
     egress.serve(Arc::clone(&session), "a", listener(), &settings).await;
@@ -205,8 +205,9 @@ async fn another_gate_takes_sessions_over_with_the_rules_they_have_by_then() {
     let egress = egress_at(&place, &metrics);
     let mut settings = with_list();
     let asked = vec!["b.example:443".parse().unwrap()];
-    let session = egress.session(&settings, "one", Some(asked.clone())).unwrap();
-    let gone = egress.session(&settings, "one", None).unwrap();
+    let session =
+        egress.session(&settings, "one", Some(asked.clone()), ApprovalRule::Allow).unwrap();
+    let gone = egress.session(&settings, "one", None, ApprovalRule::Allow).unwrap();
     egress.serve(Arc::clone(&session), "a", listener(), &settings).await;
     egress.serve(Arc::clone(&gone), "a", listener(), &settings).await;
     let mut gate = place.gate().await;
@@ -251,7 +252,7 @@ async fn session_has_placeholders_and_the_gate_the_values() {
     settings.tenants.insert("one".into(), one);
 
     let egress = egress_at(&place, &metrics());
-    let session = egress.session(&settings, "one", None).unwrap();
+    let session = egress.session(&settings, "one", None, ApprovalRule::Allow).unwrap();
     let variables: Vec<_> = session.variables().collect();
     assert_eq!(variables.len(), 1);
     assert!(variables[0].0 == "KEY" && !format!("{session:?}").contains("the value"));
@@ -272,7 +273,10 @@ async fn session_has_placeholders_and_the_gate_the_values() {
     assert_eq!(rules.secrets[0].value, "another");
 
     std::fs::remove_file(&file).unwrap();
-    assert!(matches!(egress.session(&settings, "one", None), Err(SecretError::Read { .. })));
+    assert!(matches!(
+        egress.session(&settings, "one", None, ApprovalRule::Allow),
+        Err(SecretError::Read { .. })
+    ));
 }
 
 #[tokio::test]
@@ -327,19 +331,23 @@ async fn gate_that_speaks_out_of_turn_is_not_used() {
 async fn destinations_on_no_list_are_asked_for_once_and_withdrawn_with_their_gate() {
     let place = Place::new();
     let mut settings = with_list();
-    settings.approval.egress = crate::settings::ApprovalRule::Ask;
+    settings.approval.egress = ApprovalRule::Ask;
     let approvals = approvals(|all| all.approval = settings.approval.clone());
     let source = GateSource::Socket(place.path());
     let egress = Egress::new(source.into(), accounting(&metrics()), Arc::clone(&approvals));
-    let session = egress.session(&settings, "one", None).unwrap();
+    let session = egress.session(&settings, "one", None, ApprovalRule::Allow).unwrap();
     egress.serve(Arc::clone(&session), "s", listener(), &settings).await;
     let mut gate = place.gate().await;
     let (key, rules, ..) = gate.open().await;
     assert!(matches!(rules.unlisted, vivarium_egress::Unlisted::Ask { .. }));
     // A list of the request's own is all that it gets.
     let asked = Some(vec!["a.example".parse().unwrap()]);
-    let narrow = egress.session(&settings, "one", asked).unwrap();
+    let narrow = egress.session(&settings, "one", asked, ApprovalRule::Allow).unwrap();
     egress.serve(narrow, "n", listener(), &settings).await;
+    assert_eq!(gate.open().await.1.unlisted, vivarium_egress::Unlisted::Refuse);
+    // And so is a rule tighter than its tenant's.
+    let denied = egress.session(&settings, "one", None, ApprovalRule::Deny).unwrap();
+    egress.serve(denied, "d", listener(), &settings).await;
     assert_eq!(gate.open().await.1.unlisted, vivarium_egress::Unlisted::Refuse);
 
     let ask = |id, destination: &str| FromGate::Ask {

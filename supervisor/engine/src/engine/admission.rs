@@ -116,9 +116,11 @@ impl Engine {
             return Err(EngineError::EgressUnavailable(reason));
         }
         let of_network = (wanted, network);
-        let egress = self.egress_of(&settings, tenant, of_network, spec.egress_allow)?;
+        let approval = request::approval(&settings.approval, wanted, spec.approval)?;
+        let unlisted = approval.egress.unwrap_or_default();
+        let egress = self.egress_of(&settings, tenant, of_network, spec.egress_allow, unlisted)?;
         let env = request::env(spec.env)?;
-        self.check_start_env(tenant, &env)?;
+        self.check_start_env(tenant, approval, &env)?;
         let adjustable = Adjustable {
             limits: Arc::new(limits.clone()),
             metadata: request::metadata(spec.metadata)?,
@@ -135,6 +137,7 @@ impl Engine {
             tenant: tenant.to_owned(),
             environment: environment.clone(),
             network,
+            approval,
         };
         let mut policy = prepared.policy(&settings, limits, network, env);
         if let Some(egress) = &egress {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use vivarium_api_types::{
-    ApprovalInfo, ApprovalPage, ApprovalQuery, DecideRequest, MAX_REASON_CHARS, Page,
+    ApprovalInfo, ApprovalPage, ApprovalQuery, ApprovalSpec, DecideRequest, MAX_REASON_CHARS, Page,
 };
 
-use super::{Engine, EngineError, page_size};
+use super::{Engine, EngineError, page_size, request};
 use crate::approvals::NotDecided;
 use crate::settings::ApprovalRule;
 
@@ -16,15 +16,32 @@ impl Engine {
     pub(super) fn check_start_env(
         &self,
         tenant: &str,
+        own: ApprovalSpec,
         env: &BTreeMap<String, String>,
     ) -> Result<(), EngineError> {
         let rule = self.inner.host.approvals.rule(tenant).executions;
-        if rule == ApprovalRule::Allow || env.is_empty() {
+        if rule.max(own.executions.unwrap_or_default()) == ApprovalRule::Allow || env.is_empty() {
             return Ok(());
         }
         let reason = "executions need approval, and a session's variables could run code as its \
                       kernel starts: give them with each execution";
         Err(EngineError::invalid("env", reason))
+    }
+
+    /// Refuses an execution where nothing may run, and one that asks for a wider rule than its tenant's
+    /// and its session's.
+    pub(super) fn check_rule(
+        &self,
+        tenant: &str,
+        of_session: ApprovalSpec,
+        asked: Option<ApprovalRule>,
+    ) -> Result<(), EngineError> {
+        let rule = self.inner.host.approvals.rule(tenant).executions;
+        let rule = rule.max(of_session.executions.unwrap_or_default());
+        if rule == ApprovalRule::Deny || asked == Some(ApprovalRule::Deny) {
+            return Err(EngineError::ExecutionsDenied);
+        }
+        request::tightened("approval.executions", rule, asked)
     }
 
     /// Calls of this tenant, or of all, oldest first.

@@ -42,6 +42,7 @@ impl Engine {
             stdin: None,
             survives_reset: false,
             context,
+            approval: None,
         };
         let outcome = self
             .hand_over(&session, (spec, None), ResponseMode::Outcome, false, None)

@@ -13,7 +13,7 @@ use super::environment::Prepared;
 use super::{Engine, EngineError};
 use crate::egress::{SessionEgress, covers};
 use crate::session::Session;
-use crate::settings::Settings;
+use crate::settings::{ApprovalRule, Settings};
 
 impl Engine {
     /// Makes a request for the daemon itself through the egress gate, which checks its address.
@@ -34,12 +34,14 @@ impl Engine {
         tenant: &str,
         (wanted, network): (Network, Network),
         asked: Option<Vec<String>>,
+        unlisted: ApprovalRule,
     ) -> Result<Option<Arc<SessionEgress>>, EngineError> {
         let asked = asked.map(|asked| check(settings, tenant, wanted, &asked)).transpose()?;
         if network != Network::Trusted {
             return Ok(None);
         }
-        self.inner.host.egress.session(settings, tenant, asked).map(Some).map_err(|error| {
+        let made = self.inner.host.egress.session(settings, tenant, asked, unlisted);
+        made.map(Some).map_err(|error| {
             // Not for the tenant: it may have a path.
             tracing::error!(tenant, "{}", error_chain(&error));
             let reason = "a secret of the tenant can not be read: the daemon's log says why";

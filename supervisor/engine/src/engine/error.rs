@@ -70,8 +70,8 @@ pub enum EngineError {
     /// One of the tenant's quotas is used up.
     #[error("the tenant's quota {} is used up; try again in {} s", .0.quota.name(), .0.retry_after_secs())]
     QuotaExceeded(Exceeded),
-    /// The tenant's rule for executions is `deny`.
-    #[error("the operator lets this tenant run nothing (approval.executions)")]
+    /// The rule for executions is `deny`: the tenant's, the session's or the request's own.
+    #[error("nothing may run here (approval.executions)")]
     ExecutionsDenied,
     /// No such approval, or another tenant's, or it is not kept any more.
     #[error("there is no approval {0:?}")]

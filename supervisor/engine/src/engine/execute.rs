@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
-use vivarium_api_types::{CommandRequest, ExecuteRequest, ExecutionKind, Outcome, RunRequest};
+use vivarium_api_types::{
+    ApprovalSpec, CommandRequest, ExecuteRequest, ExecutionKind, Outcome, RunRequest,
+};
 use vivarium_protocol::message::{Transient, Work};
 use vivarium_protocol::outcome::Cause;
 
@@ -181,7 +183,8 @@ impl Engine {
         let ExecutionOptions { response, idempotency_key, reservation } = options;
         self.once(tenant, idempotency_key, async move {
             // Before a session is made for it.
-            let admission = engine.admit(&owner)?;
+            let approval = session.approval.and_then(|approval| approval.executions);
+            let admission = engine.admit(&owner, approval)?;
             let session = engine
                 .add(&owner, session)
                 .await?
@@ -213,13 +216,14 @@ impl Engine {
         let ExecutionOptions { response, idempotency_key, reservation } = options;
         self.once(tenant, idempotency_key, async move {
             engine.check_admits(&owner)?;
-            let admission = engine.admit(&owner)?;
+            let admission = engine.admit(&owner, spec.approval)?;
             let (session, is_new) = match engine.find(&owner, &id) {
                 Err(EngineError::UnknownSession(_)) if create => {
                     engine.find_or_add(&owner, &id).await?
                 }
                 found => (found?, false),
             };
+            engine.check_rule(&owner, session.identity.approval, spec.approval)?;
             let work = (spec, Some(admission));
             engine.hand_over(&session, work, response, is_new, reservation).await
         })
@@ -275,10 +279,8 @@ impl Engine {
     }
 
     /// The right to run something, which every execution needs.
-    fn admit(&self, tenant: &str) -> Result<Admission, EngineError> {
-        if self.inner.host.approvals.rule(tenant).executions == ApprovalRule::Deny {
-            return Err(EngineError::ExecutionsDenied);
-        }
+    fn admit(&self, tenant: &str, rule: Option<ApprovalRule>) -> Result<Admission, EngineError> {
+        self.check_rule(tenant, ApprovalSpec::default(), rule)?;
         self.quotas(tenant).execution().map_err(|exceeded| self.over_quota(tenant, exceeded))
     }
 

@@ -13,7 +13,7 @@ use vivarium_protocol::policy::Network;
 use vivarium_protocol::units::{Limit, UNLIMITED};
 
 use crate::session::{Adjustable, Session};
-use crate::settings::{Overrides, Rate, Settings, Tenant};
+use crate::settings::{Approval, ApprovalRule, Overrides, Rate, Settings, Tenant};
 
 /// The sources of a tenant's values.
 struct Sources<'a> {
@@ -66,6 +66,7 @@ pub(super) fn of(now: &Settings, session: &Session) -> Vec<PolicyEntry> {
     let tenant = session.identity.tenant.as_str();
     let made = session.settings().map_or(now, |made| made);
     let mut entries = kept(made, tenant, session);
+    entries.extend(approval(now, session));
     entries.extend(current(now, tenant));
     entries
 }
@@ -130,6 +131,37 @@ fn kept(made: &Settings, tenant: &str, session: &Session) -> Vec<PolicyEntry> {
     entries
 }
 
+/// What somebody has to allow first: as it is now, or as the session's request tightened it.
+fn approval(now: &Settings, session: &Session) -> Vec<PolicyEntry> {
+    let sources = Sources::new(now, &session.identity.tenant);
+    let entry = |key: &str, value: PolicyValue, source| PolicyEntry {
+        key: format!("approval.{key}"),
+        value,
+        source,
+    };
+    let rule = |key: &str, rule: ApprovalRule, at_least: ApprovalRule| {
+        let tighter = rule.max(at_least);
+        let source = if tighter > rule { PolicySource::Request } else { sources.approval(key) };
+        entry(key, text(tighter.into()), source)
+    };
+    let (Approval { executions, egress, .. }, own) = (&now.approval, session.identity.approval);
+    let unlisted = session.egress().map(|egress| egress.unlisted());
+    let mut entries = vec![
+        rule("executions", *executions, own.executions.unwrap_or_default()),
+        rule("egress", *egress, unlisted.or(own.egress).unwrap_or_default()),
+    ];
+    let Approval { timeout, remember, remember_for, max_waiting, .. } = now.approval;
+    for (key, value) in [
+        ("timeout", time(timeout)),
+        ("remember", text(remember.into())),
+        ("remember_for", time(remember_for)),
+        ("max_waiting", max_waiting.into()),
+    ] {
+        entries.push(entry(key, value, sources.approval(key)));
+    }
+    entries
+}
+
 /// What holds for whatever the tenant does next.
 fn current(now: &Settings, tenant: &str) -> Vec<PolicyEntry> {
     let sources = Sources::new(now, tenant);
@@ -145,17 +177,6 @@ fn current(now: &Settings, tenant: &str) -> Vec<PolicyEntry> {
         [("exec_timeout", session.exec_timeout), ("max_exec_timeout", session.max_exec_timeout)]
     {
         add(&format!("session.{key}"), time(value), sources.session(key));
-    }
-    let approval = &now.approval;
-    for (key, value) in [
-        ("executions", text(approval.executions.name())),
-        ("egress", text(approval.egress.name())),
-        ("timeout", time(approval.timeout)),
-        ("remember", text(approval.remember.into())),
-        ("remember_for", time(approval.remember_for)),
-        ("max_waiting", approval.max_waiting.into()),
-    ] {
-        add(&format!("approval.{key}"), value, sources.approval(key));
     }
     let none = Tenant::default();
     let Tenant { max_sessions, quotas, allowed_environments, ceilings, max_homes_mb, .. } =

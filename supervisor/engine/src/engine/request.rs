@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use vivarium_api_types::{LimitsSpec, MAX_METADATA_BYTES};
+use vivarium_api_types::{ApprovalRule, ApprovalSpec, LimitsSpec, MAX_METADATA_BYTES};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{Limits, Network};
 use vivarium_protocol::units::Limit;
 
 use super::EngineError;
 use crate::session::Deadline;
-use crate::settings::Settings;
+use crate::settings::{Approval, Settings};
 
 mod floor;
 mod patch;
@@ -83,6 +83,39 @@ pub(super) fn network(
         }
         asked => Ok(asked.unwrap_or(own)),
     }
+}
+
+/// Refuses a rule that is wider than the one that holds.
+pub(super) fn tightened(
+    field: &str,
+    held: ApprovalRule,
+    asked: Option<ApprovalRule>,
+) -> Result<(), EngineError> {
+    match asked {
+        Some(asked) if asked < held => {
+            let (asked, held): (&str, &str) = (asked.into(), held.into());
+            let reason =
+                format!("{asked:?}: the rule is {held:?}, which a request may only tighten");
+            Err(EngineError::invalid(field, reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a session is to have at least, within its tenant's rule.
+pub(super) fn approval(
+    held: &Approval,
+    network: Network,
+    asked: Option<ApprovalSpec>,
+) -> Result<ApprovalSpec, EngineError> {
+    let asked = asked.unwrap_or_default();
+    tightened("approval.executions", held.executions, asked.executions)?;
+    if asked.egress.is_some() && network != Network::Trusted {
+        let reason = "it goes with the network \"trusted\"";
+        return Err(EngineError::invalid("approval.egress", reason));
+    }
+    tightened("approval.egress", held.egress, asked.egress)?;
+    Ok(asked)
 }
 
 pub(super) fn timeout(settings: &Settings, asked: Option<u64>) -> Result<Duration, EngineError> {

@@ -157,6 +157,7 @@ async fn trial(
         tenant: TENANT.to_owned(),
         environment: environment.to_owned(),
         network,
+        approval: Default::default(),
     };
     let adjustable = Adjustable {
         limits: Arc::new(limits.clone()),

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use vivarium_api_types::OutputSpec;
+use vivarium_api_types::{ApprovalRule, OutputSpec};
 use vivarium_protocol::message::{CommandSpec, ExecutionNumber, Failure, InputFile, Stdin, Work};
 
 use super::AwaitedApproval;
@@ -30,6 +30,8 @@ pub struct WorkSpec {
     pub survives_reset: bool,
     /// The context that is to run it, by its name; the first if there is none.
     pub context: Option<String>,
+    /// What holds for it at least, whatever the rule of its tenant and session.
+    pub approval: Option<ApprovalRule>,
 }
 
 /// An execution on its way into a session's queue, and there.

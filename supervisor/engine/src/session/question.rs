@@ -7,9 +7,15 @@ use vivarium_protocol::message::{CommandSpec, ExecutionNumber, InputFile, Stdin,
 
 use super::{Identity, WorkSpec};
 use crate::approvals::{ExecutionQuestion, Question, Subject};
+use crate::settings::ApprovalRule;
 
 /// The most names of files that are shown.
 const MAX_SHOWN_FILES: usize = 100;
+
+/// What holds for it at least, whatever the tenant's rule.
+pub(crate) fn at_least(who: &Identity, spec: &WorkSpec) -> ApprovalRule {
+    who.approval.executions.max(spec.approval).unwrap_or_default()
+}
 
 /// Of an execution that is about to be queued.
 pub(crate) fn of_execution(who: &Identity, number: ExecutionNumber, spec: &WorkSpec) -> Question {
@@ -18,7 +24,8 @@ pub(crate) fn of_execution(who: &Identity, number: ExecutionNumber, spec: &WorkS
         digest: digest(who, spec),
         number,
     }));
-    Question { tenant: who.tenant.clone(), session: who.id.clone(), subject }
+    let (tenant, session) = (who.tenant.clone(), who.id.clone());
+    Question { tenant, session, at_least: at_least(who, spec), subject }
 }
 
 fn shown(who: &Identity, number: ExecutionNumber, spec: &WorkSpec) -> ApprovalExecution {

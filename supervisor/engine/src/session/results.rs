@@ -214,6 +214,7 @@ mod tests {
             tenant: tenant.to_owned(),
             environment: "default".to_owned(),
             network: settings().sandbox.network,
+            approval: Default::default(),
         }
     }
 

@@ -136,6 +136,7 @@ fn identity() -> Identity {
         tenant: "t".into(),
         environment: "default".into(),
         network: Network::None,
+        approval: Default::default(),
     }
 }
 
@@ -231,6 +232,7 @@ fn spec(work: Work, timeout: Duration, cancel_on_disconnect: bool) -> WorkSpec {
         stdin: None,
         survives_reset: false,
         context: None,
+        approval: None,
     }
 }
 

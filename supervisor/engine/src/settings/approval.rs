@@ -2,30 +2,11 @@
 
 use std::time::Duration;
 
+pub use vivarium_api_types::ApprovalRule;
 use vivarium_api_types::Remember;
 use vivarium_egress::Network;
 
 use super::{SecretSource, Settings};
-
-/// What holds for the executions of a tenant, or for destinations that are on no list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApprovalRule {
-    Allow,
-    Deny,
-    /// Each waits until somebody decides.
-    Ask,
-}
-
-impl ApprovalRule {
-    /// As it is configured.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-            Self::Ask => "ask",
-        }
-    }
-}
 
 /// `[approval]`
 #[derive(Debug, Clone, PartialEq, Eq)]

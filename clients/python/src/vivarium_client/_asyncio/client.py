@@ -16,7 +16,16 @@ from .._core.content import InputFiles
 from .._core.listing import session_page
 from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
-from ..models import HomeKind, HostInfo, Limits, Network, Outcome, SessionInfo, VolumeMount
+from ..models import (
+    ApprovalRules,
+    HomeKind,
+    HostInfo,
+    Limits,
+    Network,
+    Outcome,
+    SessionInfo,
+    VolumeMount,
+)
 from ..models.names import Keep, SessionState
 from .admin import AsyncAdmin
 from .approvals import AsyncApprovals
@@ -98,6 +107,7 @@ class AsyncClient:
         answer: Optional[AnswerForm] = None,
         limits: Optional[Limits] = None,
         network: Optional[Network] = None,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
         environment: Optional[str] = None,
@@ -124,6 +134,8 @@ class AsyncClient:
             answer: How the outcome is told: see `AnswerForm`.
             limits: Limits; they may only be tighter than the configured ones.
             network: `none`, `loopback` or, where the operator allows it, `trusted` or `full`.
+            approval: Whether somebody has to allow it first, such as `{"executions": "ask"}`: no
+                less than the rule of its tenant.
             timeout: Seconds that the code may run, from when a kernel gets it.
             env: Environment variables of the session.
             environment: Name of a configured environment.
@@ -149,6 +161,7 @@ class AsyncClient:
             answer=answer,
             limits=limits,
             network=network,
+            approval=approval,
             timeout=timeout,
             env=env,
             environment=environment,
@@ -172,6 +185,7 @@ class AsyncClient:
         answer: Optional[AnswerForm] = None,
         limits: Optional[Limits] = None,
         network: Optional[Network] = None,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
         environment: Optional[str] = None,
@@ -192,6 +206,7 @@ class AsyncClient:
             answer=answer,
             limits=limits,
             network=network,
+            approval=approval,
             timeout=timeout,
             env=env,
             environment=environment,
@@ -209,6 +224,7 @@ class AsyncClient:
         network: Optional[Network] = None,
         egress_allow: Optional[Iterable[str]] = None,
         env: Optional[Mapping[str, str]] = None,
+        approval: Optional[ApprovalRules] = None,
         idle_timeout: Optional[float] = None,
         deadline: Optional[datetime] = None,
         metadata: Optional[Mapping[str, str]] = None,
@@ -228,6 +244,8 @@ class AsyncClient:
             egress_allow: Where a session of network `trusted` may connect to, within what its
                 tenant may: `HOST`, `HOST:PORT` or `*.DOMAIN`.
             env: Environment variables of the kernel.
+            approval: What somebody has to allow first, such as `{"executions": "ask"}`: no less
+                than the tenant's rule.
             idle_timeout: Seconds without use after which the daemon deletes the session.
             deadline: When the daemon deletes the session, whatever it does; with a time zone.
             metadata: Strings that `AsyncSession.info` returns.
@@ -249,6 +267,7 @@ class AsyncClient:
             network=network,
             egress_allow=egress_allow,
             env=env,
+            approval=approval,
             idle_timeout=idle_timeout,
             deadline=deadline,
             metadata=metadata,

@@ -12,6 +12,7 @@ from .._core.content import InputFiles
 from .._core.requests import AnswerForm, Outputs, ReprLimits
 from ..errors import VivariumError
 from ..models import (
+    ApprovalRules,
     Completeness,
     Completions,
     ContextInfo,
@@ -78,6 +79,7 @@ class AsyncContext:
         repr: Optional[ReprLimits] = None,
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -95,6 +97,7 @@ class AsyncContext:
             repr=repr,
             cwd=cwd,
             env=env,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -113,6 +116,7 @@ class AsyncContext:
         repr: Optional[ReprLimits] = None,
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -128,6 +132,7 @@ class AsyncContext:
             repr=repr,
             cwd=cwd,
             env=env,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,

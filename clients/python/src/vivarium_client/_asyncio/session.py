@@ -16,6 +16,7 @@ from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
 from ..errors import VivariumError
 from ..models import (
+    ApprovalRules,
     Completeness,
     Completions,
     ContextInfo,
@@ -83,6 +84,7 @@ class AsyncSession:
         repr: Optional[ReprLimits] = None,
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -105,6 +107,8 @@ class AsyncSession:
             repr: How far the value and displays are written out: see `ReprLimits`.
             cwd: Working directory while it runs, in the session's.
             env: Environment variables while it runs.
+            approval: Whether somebody has to allow it first, such as `{"executions": "ask"}`: no
+                less than the rule of its tenant and session.
             timeout: Seconds that the code may run, from when a kernel gets it.
             files: Files to write into the working directory first, by path. A `str` is text, a
                 `Path` a local file.
@@ -130,6 +134,7 @@ class AsyncSession:
             repr=repr,
             cwd=cwd,
             env=env,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -151,6 +156,7 @@ class AsyncSession:
         repr: Optional[ReprLimits] = None,
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -168,6 +174,7 @@ class AsyncSession:
             repr=repr,
             cwd=cwd,
             env=env,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -187,6 +194,7 @@ class AsyncSession:
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
         queued: bool = False,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -216,6 +224,7 @@ class AsyncSession:
             cwd=cwd,
             env=env,
             queued=queued,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -236,6 +245,7 @@ class AsyncSession:
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
         queued: bool = False,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -252,6 +262,7 @@ class AsyncSession:
             cwd=cwd,
             env=env,
             queued=queued,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -272,6 +283,7 @@ class AsyncSession:
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
         survives_reset: bool = False,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -306,6 +318,7 @@ class AsyncSession:
             env=env,
             background=True,
             survives_reset=survives_reset,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Optional, TypedDict, Union
 
+from ..models.approval import ApprovalRules
 from ..models.home import VolumeMount
 from ..models.names import (
     AnswerFormat,
@@ -75,6 +76,7 @@ def create_session(
     network: Optional[Network],
     egress_allow: Optional[Iterable[str]],
     env: Optional[Mapping[str, str]],
+    approval: Optional[ApprovalRules] = None,
     idle_timeout: Optional[float],
     deadline: Optional[datetime],
     metadata: Optional[Mapping[str, str]],
@@ -90,6 +92,7 @@ def create_session(
         "network": network,
         "egress_allow": None if egress_allow is None else list(egress_allow),
         "env": env,
+        "approval": approval,
         "idle_timeout_ms": _milliseconds(idle_timeout),
         "deadline": None if deadline is None else _time(deadline),
         "metadata": metadata,
@@ -113,6 +116,7 @@ def execute(
     repr: Optional[ReprLimits],
     cwd: Optional[str],
     env: Optional[Mapping[str, str]],
+    approval: Optional[ApprovalRules] = None,
     timeout: Optional[float],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
@@ -127,7 +131,7 @@ def execute(
     common = _common(timeout, files, outputs, answer, cancel_on_disconnect)
     cut = {"max_output_chars": max_output_chars, "keep": keep}
     place = {"context": context, "filename": filename, "cwd": cwd, "env": env}
-    fields = {"code": code, **place, "repr": repr, **cut, **common}
+    fields = {"code": code, **place, "repr": repr, "approval": approval, **cut, **common}
     where = path("sessions", session_id, "execute") + ("?create=true" if create else "")
     return _work(where, fields, idempotency_key)
 
@@ -145,6 +149,7 @@ def command(
     background: bool = False,
     survives_reset: bool = False,
     pty: Optional[tuple[int, int]] = None,
+    approval: Optional[ApprovalRules] = None,
     timeout: Optional[float],
     files: Optional[InputFiles],
     outputs: Optional[Outputs],
@@ -165,6 +170,7 @@ def command(
         "background": background or None,
         "survives_reset": survives_reset or None,
         "pty": None if pty is None else _pty_size(*pty),
+        "approval": approval,
         "max_output_chars": max_output_chars,
         "keep": keep,
         **_common(timeout, files, outputs, answer, cancel_on_disconnect),
@@ -188,6 +194,7 @@ def run(
     answer: Optional[AnswerForm],
     limits: Optional[Limits],
     network: Optional[Network],
+    approval: Optional[ApprovalRules] = None,
     timeout: Optional[float],
     env: Optional[Mapping[str, str]],
     environment: Optional[str],
@@ -205,6 +212,7 @@ def run(
         "network": network,
         "env": env,
         "environment": environment,
+        "approval": approval,
         "max_output_chars": max_output_chars,
         "keep": keep,
         **_common(timeout, files, outputs, answer, cancel_on_disconnect),

@@ -17,7 +17,16 @@ from .._core.listing import session_page
 from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
 from .._core.transport import run
-from ..models import HomeKind, HostInfo, Limits, Network, Outcome, SessionInfo, VolumeMount
+from ..models import (
+    ApprovalRules,
+    HomeKind,
+    HostInfo,
+    Limits,
+    Network,
+    Outcome,
+    SessionInfo,
+    VolumeMount,
+)
 from ..models.names import Keep, SessionState
 from .admin import Admin
 from .approvals import Approvals
@@ -99,6 +108,7 @@ class Client:
         answer: Optional[AnswerForm] = None,
         limits: Optional[Limits] = None,
         network: Optional[Network] = None,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
         environment: Optional[str] = None,
@@ -125,6 +135,8 @@ class Client:
             answer: How the outcome is told: see `AnswerForm`.
             limits: Limits; they may only be tighter than the configured ones.
             network: `none`, `loopback` or, where the operator allows it, `trusted` or `full`.
+            approval: Whether somebody has to allow it first, such as `{"executions": "ask"}`: no
+                less than the rule of its tenant.
             timeout: Seconds that the code may run, from when a kernel gets it.
             env: Environment variables of the session.
             environment: Name of a configured environment.
@@ -150,6 +162,7 @@ class Client:
             answer=answer,
             limits=limits,
             network=network,
+            approval=approval,
             timeout=timeout,
             env=env,
             environment=environment,
@@ -173,6 +186,7 @@ class Client:
         answer: Optional[AnswerForm] = None,
         limits: Optional[Limits] = None,
         network: Optional[Network] = None,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
         environment: Optional[str] = None,
@@ -193,6 +207,7 @@ class Client:
             answer=answer,
             limits=limits,
             network=network,
+            approval=approval,
             timeout=timeout,
             env=env,
             environment=environment,
@@ -210,6 +225,7 @@ class Client:
         network: Optional[Network] = None,
         egress_allow: Optional[Iterable[str]] = None,
         env: Optional[Mapping[str, str]] = None,
+        approval: Optional[ApprovalRules] = None,
         idle_timeout: Optional[float] = None,
         deadline: Optional[datetime] = None,
         metadata: Optional[Mapping[str, str]] = None,
@@ -229,6 +245,8 @@ class Client:
             egress_allow: Where a session of network `trusted` may connect to, within what its
                 tenant may: `HOST`, `HOST:PORT` or `*.DOMAIN`.
             env: Environment variables of the kernel.
+            approval: What somebody has to allow first, such as `{"executions": "ask"}`: no less
+                than the tenant's rule.
             idle_timeout: Seconds without use after which the daemon deletes the session.
             deadline: When the daemon deletes the session, whatever it does; with a time zone.
             metadata: Strings that `Session.info` returns.
@@ -250,6 +268,7 @@ class Client:
             network=network,
             egress_allow=egress_allow,
             env=env,
+            approval=approval,
             idle_timeout=idle_timeout,
             deadline=deadline,
             metadata=metadata,

@@ -13,6 +13,7 @@ from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.transport import run
 from ..errors import VivariumError
 from ..models import (
+    ApprovalRules,
     Completeness,
     Completions,
     ContextInfo,
@@ -77,6 +78,7 @@ class Context:
         repr: Optional[ReprLimits] = None,
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -94,6 +96,7 @@ class Context:
             repr=repr,
             cwd=cwd,
             env=env,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -112,6 +115,7 @@ class Context:
         repr: Optional[ReprLimits] = None,
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -127,6 +131,7 @@ class Context:
             repr=repr,
             cwd=cwd,
             env=env,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,

@@ -17,6 +17,7 @@ from .._core.stream import Stream
 from .._core.transport import run
 from ..errors import VivariumError
 from ..models import (
+    ApprovalRules,
     Completeness,
     Completions,
     ContextInfo,
@@ -84,6 +85,7 @@ class Session:
         repr: Optional[ReprLimits] = None,
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -106,6 +108,8 @@ class Session:
             repr: How far the value and displays are written out: see `ReprLimits`.
             cwd: Working directory while it runs, in the session's.
             env: Environment variables while it runs.
+            approval: Whether somebody has to allow it first, such as `{"executions": "ask"}`: no
+                less than the rule of its tenant and session.
             timeout: Seconds that the code may run, from when a kernel gets it.
             files: Files to write into the working directory first, by path. A `str` is text, a
                 `Path` a local file.
@@ -131,6 +135,7 @@ class Session:
             repr=repr,
             cwd=cwd,
             env=env,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -152,6 +157,7 @@ class Session:
         repr: Optional[ReprLimits] = None,
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -169,6 +175,7 @@ class Session:
             repr=repr,
             cwd=cwd,
             env=env,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -188,6 +195,7 @@ class Session:
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
         queued: bool = False,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -217,6 +225,7 @@ class Session:
             cwd=cwd,
             env=env,
             queued=queued,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -237,6 +246,7 @@ class Session:
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
         queued: bool = False,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -253,6 +263,7 @@ class Session:
             cwd=cwd,
             env=env,
             queued=queued,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,
@@ -273,6 +284,7 @@ class Session:
         cwd: Optional[str] = None,
         env: Optional[Mapping[str, str]] = None,
         survives_reset: bool = False,
+        approval: Optional[ApprovalRules] = None,
         timeout: Optional[float] = None,
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
@@ -307,6 +319,7 @@ class Session:
             env=env,
             background=True,
             survives_reset=survives_reset,
+            approval=approval,
             timeout=timeout,
             files=files,
             outputs=outputs,

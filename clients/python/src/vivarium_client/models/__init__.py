@@ -12,7 +12,7 @@ from .admin import (
     TokenInfo,
     UsageRow,
 )
-from .approval import Approval, ApprovalEgress, ApprovalExecution
+from .approval import Approval, ApprovalEgress, ApprovalExecution, ApprovalRules
 from .environment import BuildInfo, BuiltEnvironment
 from .home import HomeInfo, Storage, VolumeInfo, VolumeMount
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
@@ -48,6 +48,7 @@ __all__ = [
     "Approval",
     "ApprovalEgress",
     "ApprovalExecution",
+    "ApprovalRules",
     "BuildInfo",
     "BuiltEnvironment",
     "Capacity",

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Optional, Union
+from typing import Optional, TypedDict, Union
 
 from .._core.reading import Reader
-from .names import ApprovalState, ExecutionKind, Network, Remember
+from .names import ApprovalRule, ApprovalState, ExecutionKind, Network, Remember
+
+
+class ApprovalRules(TypedDict, total=False):
+    """What somebody has to allow first. A request may only tighten the rules that hold."""
+
+    executions: ApprovalRule
+    """Of code and commands."""
+    egress: ApprovalRule
+    """Of destinations that are on no list, for a new session of network `trusted`."""
 
 
 @dataclass(frozen=True)

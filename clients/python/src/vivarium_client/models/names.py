@@ -67,6 +67,9 @@ ExecutionState = Union[Literal["queued", "awaiting_approval", "running", "done"]
 
 ApprovalState = Union[Literal["pending", "allowed", "denied", "timed_out", "withdrawn"], str]
 
+ApprovalRule = Literal["allow", "ask", "deny"]
+"""What becomes of a call. `ask` has it wait until somebody decides."""
+
 Remember = Literal["nothing", "session", "tenant"]
 """How much is remembered of an approval."""
 

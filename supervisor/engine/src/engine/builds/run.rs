@@ -20,7 +20,7 @@ use crate::artefacts::{ArtefactError, Artefacts, BuildRecord, Held, Owner, Plan,
 use crate::engine::execute::ResponseMode;
 use crate::observe::Observer;
 use crate::session::{self, Adjustable, Identity, Session};
-use crate::settings::Settings;
+use crate::settings::{ApprovalRule, Settings};
 use crate::template::Template;
 
 /// What runs inside.
@@ -242,7 +242,9 @@ impl Engine {
         let BuildPlan { tenant, base, prepared, uv, .. } = plan;
         let network = self.network_of_builds(settings, prepared).await;
         let of_network = (network, network);
-        let egress = self.egress_of(settings, tenant, of_network, None).map_err(Failed::because)?;
+        let egress = self
+            .egress_of(settings, tenant, of_network, None, ApprovalRule::Allow)
+            .map_err(Failed::because)?;
         let limits = request::limits(&settings.sandbox.limits, None).map_err(Failed::because)?;
         let mut policy = prepared.policy(settings, limits.clone(), network, BTreeMap::new());
         if !policy.read_paths.iter().any(|path| uv.starts_with(path)) {
@@ -264,6 +266,7 @@ impl Engine {
             tenant: tenant.clone(),
             environment: base.clone(),
             network,
+            approval: Default::default(),
         };
         let adjustable = Adjustable {
             limits: Arc::new(limits),

@@ -119,6 +119,34 @@ async fn changes_of_a_session_are_requests_too_and_reloads_do_not_reach_it() {
 }
 
 #[tokio::test]
+async fn rules_that_a_request_tightened_are_shown_as_its_own() {
+    use PolicySource::{Default, File, Request};
+    let mut settings = settings();
+    settings.sources = Arc::new([("approval.executions".to_owned(), File)].into());
+    let (engine, _) = echoing(settings.clone());
+    let spec = |approval: &str, id| SessionSpec {
+        approval: Some(serde_json::from_str(approval).unwrap()),
+        ..named(id)
+    };
+    engine.create(DEFAULT_TENANT, spec(r#"{"executions": "ask"}"#, "a")).await.unwrap();
+    engine.create(DEFAULT_TENANT, spec(r#"{"executions": "allow"}"#, "same")).await.unwrap();
+    has(&policy(&engine, DEFAULT_TENANT, "a").await, "approval.executions", "ask", Request);
+    has(&policy(&engine, DEFAULT_TENANT, "a").await, "approval.egress", "deny", Default);
+    has(&policy(&engine, DEFAULT_TENANT, "same").await, "approval.executions", "allow", File);
+    // The tenant's rule is now as tight, and is what holds.
+    settings.approval.executions = crate::settings::ApprovalRule::Ask;
+    engine.reload(Arc::new(settings)).await;
+    has(&policy(&engine, DEFAULT_TENANT, "a").await, "approval.executions", "ask", File);
+    for (approval, field) in [
+        (r#"{"executions": "allow"}"#, "approval.executions: \"allow\": the rule is \"ask\""),
+        (r#"{"egress": "deny"}"#, "approval.egress: it goes with the network"),
+    ] {
+        let refused = engine.create(DEFAULT_TENANT, spec(approval, "b")).await.unwrap_err();
+        assert!(refused.to_string().contains(field), "{refused}");
+    }
+}
+
+#[tokio::test]
 async fn files_that_may_take_half_of_the_memory_are_bounded_by_its_source() {
     use PolicySource::{Request, Tenant as Own};
     let mut settings = settings();

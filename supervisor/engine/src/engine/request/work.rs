@@ -7,7 +7,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use vivarium_api_types::{
-    CommandRequest, ExecuteRequest, FileSpec, OutputSpec, ReprSpec, RunRequest, SessionSpec,
+    ApprovalRule, ApprovalSpec, CommandRequest, ExecuteRequest, FileSpec, OutputSpec, ReprSpec,
+    RunRequest, SessionSpec,
 };
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::message::{CommandSpec, InputFile, ReprLimits, Stdin, Work};
@@ -67,6 +68,7 @@ pub(in crate::engine) fn code(
         stdin: None,
         survives_reset: false,
         context,
+        approval: rule(asked.approval)?,
     };
     fitting(spec, "code")
 }
@@ -147,8 +149,20 @@ pub(in crate::engine) fn command(
         stdin: None,
         survives_reset,
         context: None,
+        approval: rule(asked.approval)?,
     };
     fitting(spec, field)
+}
+
+/// The rule for an execution.
+fn rule(asked: Option<ApprovalSpec>) -> Result<Option<ApprovalRule>, EngineError> {
+    let asked = asked.unwrap_or_default();
+    if asked.egress.is_some() {
+        let reason =
+            "it goes with a new session, whose destinations are the same for all that it runs";
+        return Err(EngineError::invalid("approval.egress", reason));
+    }
+    Ok(asked.executions)
 }
 
 /// Code or a command, and the session for it.
@@ -206,8 +220,9 @@ pub(in crate::engine) fn run(
             command(settings, request)?
         }
     };
-    let RunRequest { environment, limits, network, env, .. } = asked;
-    let session = SessionSpec { environment, limits, network, env, ..SessionSpec::default() };
+    let RunRequest { environment, limits, network, approval, env, .. } = asked;
+    let session =
+        SessionSpec { environment, limits, network, approval, env, ..SessionSpec::default() };
     Ok((spec, session))
 }
 

@@ -19,7 +19,7 @@ use crate::approvals::{Asked, Decided, Waiting};
 use crate::session::{Interrupted, QueuedExecution, question};
 
 /// Why an execution did not run that a rule denies.
-const DENIED_BY_RULE: &str = "the operator lets this tenant run nothing (approval.executions)";
+const DENIED_BY_RULE: &str = "nothing may run here (approval.executions)";
 
 /// What became of an execution that waited: `None` if everybody went away for whom it was to run.
 pub(super) type Outcome = (ExecutionNumber, Option<Decided>);
@@ -52,7 +52,8 @@ impl Actor {
     pub(super) fn ask_approval(&self, number: ExecutionNumber, queued: &QueuedExecution) -> Asked {
         let who = &self.session.identity;
         let question = || question::of_execution(who, number, &queued.spec);
-        self.launch.approvals.ask(question, &who.tenant)
+        let at_least = question::at_least(who, &queued.spec);
+        self.launch.approvals.ask(question, &who.tenant, at_least)
     }
 
     /// Has it wait until somebody decides.

@@ -103,15 +103,22 @@ fn of_property(name: &str) -> Option<&'static str> {
         "cpu_seconds" => "CPU time",
         "cpu_source" => "How CPU time was measured; null if it was not",
         "memory_source" => "How memory was measured; null if it was not",
+        "approval" => "What somebody has to allow first: no less than the rule that holds",
         "answer" => "How the answer tells what came of it; in separate fields if not given",
         "capacity" => "What the tenant may still start",
         "cause" => "Why it ended so, if the status alone does not say; else null",
         "code" => "The Python code",
         "created_at" => "When it was created",
         "detail" => "What happened, in words; may be empty",
-        "egress" => "The destination that is to be reached; null where something is to run",
+        "egress" => {
+            "The destination that is to be reached; null where something is to run. In rules: what becomes of \
+             destinations that are on no list"
+        }
         "environment" => "Name of the environment",
         "environments" => "The interpreters that sessions can use, ordered by name",
+        "executions" => {
+            "What becomes of code and commands; as the rule that holds says if not given"
+        }
         "execution" => "What is to run; null where a destination is to be reached",
         "exception" => "The uncaught exception; null if there was none",
         "fix" => "What an operator can do about it; may be empty",
