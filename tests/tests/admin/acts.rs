@@ -13,7 +13,7 @@ use vivarium_tests::{Setup, program, wait};
 use super::{admin, admin_json};
 
 /// A new token with its lines for the configuration, as the command prints them.
-fn made(more: &[&str]) -> (Token, String) {
+pub(super) fn made(more: &[&str]) -> (Token, String) {
     let arguments = [&["admin", "token", "new", "--json"], more].concat();
     let made = program::run(&arguments).expect_code(0).stdout();
     let made: Value = serde_json::from_str(&made).unwrap();
