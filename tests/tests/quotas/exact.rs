@@ -153,6 +153,45 @@ fn a_thousand_clients_never_wait_one_more_than_allowed() {
 }
 
 #[test]
+fn a_thousand_clients_never_write_to_homes_that_have_more_than_allowed() {
+    let (one, other) = (Token::new(), Token::new());
+    let tenants = two(&entry("one", &one, "max_homes_mb = 1"), &entry("other", &other, ""));
+    let daemon = Setup::default()
+        .config("server", "max_connections = 8000")
+        .config("session", "queue_depth = 10000")
+        .config("homes", "allowed = [\"session\", \"volumes\"]")
+        .config("[tenant]", &tenants)
+        .start();
+    let at = daemon.unix();
+    let home = |id: &str| json!({"id": id, "home": "session"});
+    for token in [&one, &other] {
+        for id in ["s0", "s1"] {
+            assert_eq!(token.ask(&at, "POST", "/v1/sessions", Some(&home(id))).status, 201);
+        }
+        token.execute(&at, "s0", "open('/home/sandbox/f', 'wb').write(b'x' * (3 << 20))");
+    }
+    // Work in either session, another session, and a volume.
+    let ask = |number: usize| match number % 4 {
+        0 => ("/v1/volumes".to_owned(), json!({ "name": format!("v{number}") })),
+        1 => ("/v1/sessions".to_owned(), home(&format!("n{number}"))),
+        of => (format!("/v1/sessions/s{}/execute", of - 2), json!({"code": "1"})),
+    };
+    let work = |token: &Token| {
+        let (path, body) = ask(2);
+        token.ask(&at, "POST", &path, Some(&body))
+    };
+    wait::until_true("a measurement", || is_over(&work(&one), "max_homes_mb"));
+    assert_eq!(served(&at, &one, "max_homes_mb", ask), 0);
+    let made = one.ask(&at, "GET", "/v1/volumes", None).expect_success();
+    assert_eq!(made["volumes"], json!([]));
+    // The same of a tenant without the quota, and of this one once there is room.
+    assert_eq!(work(&other).status, 200);
+    assert_eq!(one.ask(&at, "DELETE", "/v1/homes/s0/files/f", None).status, 204);
+    wait::until_true("room", || work(&one).status == 200);
+    daemon.stop_and_check();
+}
+
+#[test]
 fn a_thousand_clients_never_have_one_more_session_or_volume_than_allowed() {
     let (one, other) = (Token::new(), Token::new());
     let tenants = two(&entry("one", &one, "max_sessions = 6"), &entry("other", &other, ""));

@@ -246,6 +246,31 @@ mod tests {
         assert!(results.get("t", "s", 1).is_none(), "not to be kept at all");
     }
 
+    #[test]
+    fn a_thousand_clients_never_have_one_byte_more_kept_than_their_tenant_may() {
+        const MAX: usize = 100 << 10;
+        let (results, who) = (Results::new(MAX), who("t", "s"));
+        let barrier = std::sync::Barrier::new(1000);
+        std::thread::scope(|scope| {
+            for number in 1..=1000_u16 {
+                let (results, who, barrier) = (&results, &who, &barrier);
+                let client = move || {
+                    barrier.wait();
+                    end(results, who, number.into(), &"x".repeat(usize::from(number) * 7));
+                    let inner = results.lock();
+                    let kept = &inner.over["t"];
+                    let bytes = kept.over.iter().map(|over| over.record.weight_bytes());
+                    assert!(kept.bytes <= MAX && bytes.sum::<usize>() == kept.bytes);
+                };
+                std::thread::Builder::new()
+                    .stack_size(128 << 10)
+                    .spawn_scoped(scope, client)
+                    .unwrap();
+            }
+        });
+        assert!(results.lock().over["t"].bytes > MAX - (16 << 10), "as many as have room");
+    }
+
     #[tokio::test]
     async fn another_tenant_does_not_find_it() {
         let (results, who) = (Results::default(), who("t", "s"));

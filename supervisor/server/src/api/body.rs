@@ -136,3 +136,43 @@ fn too_slow() -> Problem {
     let detail = format!("the body paused for {pause} s, or came at less than {MIN_RATE} bytes/s");
     Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", detail)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use tokio::task::JoinSet;
+    use vivarium_engine::quotas::Quotas;
+    use vivarium_engine::settings::{self, Rate, Tenant};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thousand_bodies_at_once_never_pass_one_byte_more_than_their_tenants_rate() {
+        let rate = Rate { count: 10_000, per: Duration::from_secs(1) };
+        let quotas = settings::Quotas { transfer_rate: Some(rate), ..Default::default() };
+        let tenants = Quotas::default();
+        tenants.set(&BTreeMap::from([("t".to_owned(), Tenant { quotas, ..Tenant::default() })]));
+        let mut extensions = Extensions::new();
+        extensions.insert(Shaped::new(tenants.of("t")));
+        let (since, passed) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+        let mut all = JoinSet::new();
+        for _ in 0..1000 {
+            let mut pieces = Pieces::of(&extensions, Body::from(vec![0; 12]));
+            let passed = Arc::clone(&passed);
+            all.spawn(async move {
+                while let Ok(Some(piece)) = pieces.next().await {
+                    let bytes = piece.len() as u64;
+                    let total = passed.fetch_add(bytes, Ordering::Relaxed) + bytes;
+                    let most = 10_000 + since.elapsed().as_millis() * 10;
+                    assert!(u128::from(total) <= most, "{total} of {most}");
+                }
+            });
+        }
+        while let Some(one) = all.join_next().await {
+            one.unwrap();
+        }
+        assert_eq!(passed.load(Ordering::Relaxed), 12_000);
+    }
+}

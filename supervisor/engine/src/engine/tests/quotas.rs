@@ -1,5 +1,7 @@
 //! Quotas of tenants, at the limit and from many sides at once.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tokio::task::JoinSet;
 use tokio::time::{advance, pause};
 use vivarium_api_types::CommandRequest;
@@ -317,6 +319,39 @@ async fn environments_that_are_not_allowed_are_refused_and_not_shown() {
     assert!(engine.host(T).environments.is_empty());
     engine.create("other", named("a")).await.unwrap();
     assert_eq!(engine.host("other").environments.len(), 1);
+}
+
+/// A thousand clients at once, each on a thread of its own.
+fn a_thousand_at_once(client: impl Fn(usize) + Sync) {
+    let barrier = std::sync::Barrier::new(1000);
+    std::thread::scope(|scope| {
+        for number in 0..1000 {
+            let (client, barrier) = (&client, &barrier);
+            let all = move || {
+                barrier.wait();
+                client(number);
+            };
+            std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, all).unwrap();
+        }
+    });
+}
+
+#[tokio::test]
+async fn a_thousand_clients_never_move_one_more_byte_than_the_rate_allows() {
+    // One byte comes back in 24 s.
+    let rate = Rate { count: 3601, per: Duration::from_hours(24) };
+    let (engine, _) = echoing(with(Quotas { transfer_rate: Some(rate), ..Quotas::default() }));
+    let (quotas, since) = (engine.quotas(T), std::time::Instant::now());
+    let moved = AtomicU64::new(0);
+    a_thousand_at_once(|number| {
+        for _ in 0..3 {
+            let bytes = quotas.transfer(number as u64 % 7 + 1).unwrap_or(0);
+            moved.fetch_add(bytes, Ordering::Relaxed);
+        }
+    });
+    let back = since.elapsed().as_secs() / 24 + 1;
+    let moved = moved.into_inner();
+    assert!((3601..=3601 + back).contains(&moved), "{moved}");
 }
 
 #[tokio::test]
