@@ -2,10 +2,10 @@
 
 import type { Calls, CallOptions } from "./core/calls.js";
 import { array, string } from "./core/json.js";
-import { get, path, remove } from "./core/request.js";
+import { get, path, remove, streamed } from "./core/request.js";
 import * as requests from "./core/requests.js";
 import type { BuildInfo, BuiltEnvironment } from "./documents.js";
-import { NotFound } from "./errors.js";
+import { ApiError, NotFound } from "./errors.js";
 
 /** What is built: `requirements`, or `pyproject` with or without `lock`. */
 export interface BuildOptions extends CallOptions {
@@ -24,10 +24,28 @@ export class Environments {
   /** @internal */
   constructor(private readonly calls: Calls) {}
 
-  /** Begins a build, and returns at once: `lastBuild` says how far it has come. */
+  /** Begins a build, and returns at once: `wait` returns when it is over. */
   async build(name: string, options: BuildOptions): Promise<BuildInfo> {
     const fields = await this.calls.fetch(requests.buildEnvironment(name, options), options);
     return build(fields);
+  }
+
+  /** Returns the last build of a name when it is over. */
+  async wait(name: string, options: CallOptions = {}): Promise<BuildInfo> {
+    let last = await this.lastBuild(name, options);
+    while (last.state === "building") {
+      try {
+        // The stream of its events ends with it.
+        await this.calls.do(streamed(get(path("environments", name, "build"))), options);
+      } catch (error) {
+        // It ended before it printed anything.
+        if (!(error instanceof ApiError && error.code === "result_gone")) {
+          throw error;
+        }
+      }
+      last = await this.lastBuild(name, options);
+    }
+    return last;
   }
 
   /** Returns how far the last build of a name has come. */
