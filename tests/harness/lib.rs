@@ -17,6 +17,7 @@
 
 pub mod daemon;
 pub mod events;
+pub mod gate;
 pub mod host;
 pub mod http;
 pub mod internet;

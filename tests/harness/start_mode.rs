@@ -97,9 +97,24 @@ impl Daemon {
     #[must_use]
     #[track_caller]
     pub fn environment(&self) -> Value {
+        self.environment_of("default")
+    }
+
+    /// What is said of an environment; null if it is not named.
+    #[must_use]
+    #[track_caller]
+    pub fn environment_of(&self, name: &str) -> Value {
         let host = self.request("GET", "/v1/host", None).expect_success();
-        let environments = host["environments"].as_array().unwrap();
-        environments.iter().find(|one| one["name"] == "default").cloned().unwrap()
+        let mut environments = host["environments"].as_array().unwrap().iter();
+        environments.find(|one| one["name"] == name).cloned().unwrap_or_default()
+    }
+
+    /// Waits until an environment's template is ready.
+    #[track_caller]
+    pub fn until_template_of(&self, name: &str) {
+        wait::until_true("a template", || {
+            self.environment_of(name)["template"]["state"] == "ready"
+        });
     }
 
     /// Waits until the default environment's template is in this state; why it is.

@@ -25,9 +25,9 @@ pub fn authority() -> (Authority, Issuer<'static, KeyPair>) {
     (authority, Issuer::new(params, key))
 }
 
-/// A TLS server that answers one request for each connection and keeps it.
+/// What a server needs to prove that it is `name`.
 #[must_use]
-pub fn server(issuer: &Issuer<'_, KeyPair>, name: &str) -> (u16, Arc<Mutex<Vec<String>>>) {
+pub fn server_config(issuer: &Issuer<'_, KeyPair>, name: &str) -> Arc<ServerConfig> {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
     let certificate = params.signed_by(&key, issuer).unwrap();
@@ -39,7 +39,13 @@ pub fn server(issuer: &Issuer<'_, KeyPair>, name: &str) -> (u16, Arc<Mutex<Vec<S
         .with_no_client_auth()
         .with_single_cert(vec![certificate.der().clone()], key)
         .unwrap();
-    let config = Arc::new(config);
+    Arc::new(config)
+}
+
+/// A TLS server that answers one request for each connection and keeps it.
+#[must_use]
+pub fn server(issuer: &Issuer<'_, KeyPair>, name: &str) -> (u16, Arc<Mutex<Vec<String>>>) {
+    let config = server_config(issuer, name);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let got = Arc::new(Mutex::new(Vec::new()));

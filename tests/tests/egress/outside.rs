@@ -1,24 +1,21 @@
 //! The real gate with an outside that the test makes: a resolver, an authority, and servers on the
 //! host's loopback, which the configuration permits.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use vivarium_tests::gate::Gates;
 use vivarium_tests::resolver::Zone;
 use vivarium_tests::{Setup, program};
 
-/// Where gates are: one is started for each connection of a daemon, with the outside's resolver.
+/// Gates with the outside's resolver.
 pub(crate) struct Outside {
-    dir: tempfile::TempDir,
     pub(crate) zone: Zone,
-    gates: Arc<Mutex<Vec<Child>>>,
+    gates: Gates,
+    _dir: tempfile::TempDir,
 }
 
 impl Outside {
@@ -26,26 +23,13 @@ impl Outside {
     pub(crate) fn trusting(authority_pem: &str) -> Self {
         let (zone, dir) = (Zone::default(), program::temp_dir());
         let resolver = zone.clone().serve().to_string();
-        let (path, bundle) = (dir.path().join("gate"), dir.path().join("ca.pem"));
+        let bundle = dir.path().join("ca.pem");
         fs::write(&bundle, authority_pem).unwrap();
-        let listener = UnixListener::bind(&path).unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
-        let gates = Arc::<Mutex<Vec<Child>>>::default();
-        let started = gates.clone();
-        thread::spawn(move || {
-            for control in listener.incoming() {
-                let gate = Command::new(program::path("vivarium"))
-                    .args(["gate", "--hosts", "/nonexistent", "--nameserver", &resolver])
-                    .arg("--ca-bundle")
-                    .arg(&bundle)
-                    .env_clear()
-                    .stdin(Stdio::from(OwnedFd::from(control.unwrap())))
-                    .spawn()
-                    .unwrap();
-                started.lock().unwrap().push(gate);
-            }
-        });
-        Self { dir, zone, gates }
+        let bundle = bundle.display().to_string();
+        let arguments =
+            ["--hosts", "/nonexistent", "--nameserver", &resolver, "--ca-bundle", &bundle];
+        let gates = Gates::listen(dir.path(), &arguments);
+        Self { zone, gates, _dir: dir }
     }
 
     pub(crate) fn start() -> Self {
@@ -54,26 +38,14 @@ impl Outside {
 
     /// A daemon that uses it, and these lines of `[egress]`.
     pub(crate) fn setup(&self, egress: &str) -> Setup {
-        let gate = self.dir.path().join("gate");
-        let permitted = "allow_addresses = [\"127.0.0.1\"]";
-        let egress = format!("gate = \"unix:{}\"\n{permitted}\n{egress}", gate.display());
         Setup::default()
             .config("sandbox", "allowed_networks = [\"none\", \"loopback\", \"trusted\"]")
-            .config("egress", &egress)
+            .config("egress", &(self.gates.lines() + egress))
     }
 
     /// Kills the gate that serves now, whatever it is doing.
     pub(crate) fn kill_gate(&self) {
-        for mut gate in self.gates.lock().unwrap().drain(..) {
-            gate.kill().unwrap();
-            gate.wait().map(drop).unwrap();
-        }
-    }
-}
-
-impl Drop for Outside {
-    fn drop(&mut self) {
-        self.kill_gate();
+        self.gates.kill();
     }
 }
 

@@ -15,7 +15,7 @@ use crate::upstream::{Upstream, sha256};
 use crate::{raises, run, wheels};
 
 /// `app` needs `tiny` below 2, of which there are two versions.
-fn stock() -> tempfile::TempDir {
+pub(crate) fn stock() -> tempfile::TempDir {
     let dir = program::temp_dir();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     for (name, version, requires) in
@@ -35,11 +35,11 @@ fn setup(interpreter: &Path, packages: &str) -> Setup {
         .config("packages", packages)
 }
 
-fn trusted(daemon: &Daemon) -> Session<'_> {
+pub(crate) fn trusted(daemon: &Daemon) -> Session<'_> {
     daemon.session_with(&trusted_spec())
 }
 
-fn trusted_spec() -> Value {
+pub(crate) fn trusted_spec() -> Value {
     json!({"network": "trusted"})
 }
 

@@ -4,6 +4,7 @@
 
 mod gate;
 mod inside;
+mod private;
 mod sources;
 mod upstream;
 mod wheels;

@@ -12,7 +12,7 @@ use vivarium_tests::processes::Process;
 use vivarium_tests::program::{self, Runner};
 use vivarium_tests::{Daemon, Outcome, Session, wait};
 
-use crate::{any_session, built, template};
+use crate::{built, template};
 
 fn send(process: &Process, signal: Signal) {
     kill(Pid::from_raw(process.pid), signal).unwrap();
@@ -34,7 +34,7 @@ fn until_another(daemon: &Daemon, than: &Process) {
             && daemon.templates().iter().any(|one| one.pid != than.pid)
     });
     assert!(!than.is_alive(), "{than:?} is there still");
-    let session = any_session(daemon, &json!({}));
+    let session = daemon.any_session(&json!({}));
     assert!(session.is_forked());
     assert_eq!(session.request("DELETE", "", None).status, 204);
 }
@@ -68,7 +68,7 @@ fn killed_while_it_waits() {
     let [one, other] = two(&daemon);
     let before = the_template(&daemon);
     send(&before, Signal::SIGKILL);
-    let third = any_session(&daemon, &json!({}));
+    let third = daemon.any_session(&json!({}));
     assert_eq!(third.value("1 + 1"), "2");
     goes_on(&one);
     until_another(&daemon, &before);
@@ -144,7 +144,7 @@ fn one_that_hangs_is_done_without_and_replaced() {
     let [one, other] = two(&daemon);
     let before = the_template(&daemon);
     send(&before, Signal::SIGSTOP);
-    let third = any_session(&daemon, &json!({}));
+    let third = daemon.any_session(&json!({}));
     assert_eq!(third.value("1 + 1"), "2");
     assert!(!third.is_forked());
     assert!(before.is_alive(), "it has waited for the end of the template that hangs");
@@ -162,7 +162,7 @@ fn one_that_goes_on_too_late_leaves_no_second_kernel() {
     let before = the_template(&daemon);
     send(&before, Signal::SIGSTOP);
     // It was asked for a kernel, and the one that there is was made without it.
-    let session = any_session(&daemon, &json!({}));
+    let session = daemon.any_session(&json!({}));
     assert!(!session.is_forked());
     assert!(before.is_alive(), "it has waited for the end of the template that hangs");
     send(&before, Signal::SIGCONT);
@@ -170,7 +170,7 @@ fn one_that_goes_on_too_late_leaves_no_second_kernel() {
     assert_eq!(session.processes(), 1);
     assert!(!session.is_forked());
     // It is the same one, or, if it was found to hang, another.
-    let again = any_session(&daemon, &json!({}));
+    let again = daemon.any_session(&json!({}));
     assert_eq!(again.value("1 + 1"), "2");
     assert_eq!(session.value("1 + 1"), "2");
     daemon.until_only(2);
@@ -185,7 +185,7 @@ fn killed_in_the_midst_of_a_fork() {
     send(&before, Signal::SIGSTOP);
     let count = daemon.descendants().len();
     thread::scope(|scope| {
-        let third = scope.spawn(|| any_session(&daemon, &json!({})));
+        let third = scope.spawn(|| daemon.any_session(&json!({})));
         // Launcher and agent are there, so that a kernel is what there is to come.
         wait::until_true("a session that begins", || daemon.descendants().len() >= count + 2);
         send(&before, Signal::SIGKILL);
@@ -209,7 +209,7 @@ fn killed_while_many_are_being_made() {
             .map(|number| {
                 let (daemon, before) = (&daemon, &before);
                 scope.spawn(move || {
-                    let session = any_session(daemon, &json!({}));
+                    let session = daemon.any_session(&json!({}));
                     // One in the middle takes the template with it.
                     if number == 4 {
                         send(before, Signal::SIGKILL);

@@ -7,7 +7,7 @@ use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{Session, Setup, wait};
 
-use crate::{any_session, template};
+use crate::template;
 
 /// What a process is and has, by Python's own account and by the system's.
 const LOOK: &str = "
@@ -283,11 +283,11 @@ fn variables_that_are_read_at_the_start_lead_to_an_executed_one() {
         ("PYTHONUTF8", "1", "__import__('sys').flags.utf8_mode", "1"),
         ("LANG", "C", "__import__('os').environ['LANG']", "'C'"),
     ] {
-        let session = any_session(&daemon, &json!({"env": {name: value}}));
+        let session = daemon.any_session(&json!({"env": {name: value}}));
         assert_eq!(with_variable(&session, look), (false, right.to_owned()), "{name}");
     }
     // The control: of the same daemon, at the same time.
-    let session = any_session(&daemon, &json!({"env": {"OWN": "given"}}));
+    let session = daemon.any_session(&json!({"env": {"OWN": "given"}}));
     let look = "__import__('os').environ['OWN']";
     assert_eq!(with_variable(&session, look), (true, "'given'".to_owned()));
     daemon.stop_and_check();

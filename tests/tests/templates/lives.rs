@@ -6,7 +6,7 @@ use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::processes::Process;
 use vivarium_tests::{Setup, wait};
 
-use crate::{any_session, built, template};
+use crate::{built, template};
 
 #[test]
 fn another_configuration_makes_another() {
@@ -38,7 +38,7 @@ fn another_configuration_makes_another() {
     daemon.signal(Signal::SIGHUP);
     daemon.until_template("off");
     wait::until_true("the end of the template", || !now.iter().any(Process::is_alive));
-    let last = any_session(&daemon, &json!({}));
+    let last = daemon.any_session(&json!({}));
     assert_eq!(last.value(has), "[False, False]");
     daemon.stop_and_check();
 }
@@ -90,7 +90,7 @@ fn after_sigkill_while_it_is_being_built_nothing_runs() {
     wait::until_true("a template that is being built", || {
         daemon.environment()["template"]["state"] == "building" && !daemon.templates().is_empty()
     });
-    let session = any_session(&daemon, &json!({}));
+    let session = daemon.any_session(&json!({}));
     assert_eq!(session.value("6 * 7"), "42");
     let templates = daemon.templates();
     let _dir = daemon.kill_and_check();
@@ -117,7 +117,7 @@ fn pandas_with_pyarrow_has_a_template() {
         template(&["pandas", "pyarrow.parquet"], "").config("environments.default", &interpreter);
     let daemon = setup.start();
     daemon.until_template("ready");
-    let session = any_session(&daemon, &json!({}));
+    let session = daemon.any_session(&json!({}));
     assert!(session.is_forked());
     let code = "import pandas as pd\n\
                 frame = pd.DataFrame({'name': ['a', 'b'] * 5000, 'n': range(10000)})\n\

@@ -11,9 +11,8 @@ mod lives;
 mod randomness;
 mod unfit;
 
-use serde_json::Value;
 use vivarium_tests::start_mode::StartMode;
-use vivarium_tests::{Daemon, Session, Setup};
+use vivarium_tests::{Daemon, Setup};
 
 /// A daemon whose kernels are forked from a template that has done this.
 fn template(preimport: &[&str], warmup: &str) -> Setup {
@@ -21,13 +20,6 @@ fn template(preimport: &[&str], warmup: &str) -> Setup {
     let warmup = serde_json::to_string(warmup).unwrap();
     let lines = format!("preimport = {preimport:?}\nwarmup = {warmup}");
     Setup::with_start_mode(StartMode::Forked).config("environments.default", &lines)
-}
-
-/// Makes a session, whichever way its kernel comes about.
-#[track_caller]
-fn any_session<'d>(daemon: &'d Daemon, spec: &Value) -> Session<'d> {
-    let info = daemon.request("POST", "/v1/sessions", Some(spec)).expect_success();
-    Session::named(daemon, info["id"].as_str().unwrap())
 }
 
 /// How many templates were built, or were not.

@@ -5,7 +5,7 @@ use serde_json::json;
 use vivarium_tests::program::{self, Runner};
 use vivarium_tests::{Daemon, Setup, wait};
 
-use crate::{any_session, built};
+use crate::built;
 
 /// Pre-imports, warm-up code, and what is said of them.
 const UNFIT: &[(&[&str], &str, &str)] = &[
@@ -95,7 +95,7 @@ os.register_at_fork(before=lambda: forks.append(1), after_in_child=hook)";
 fn a_fork_with_a_thread_more_is_not_let_into_a_session() {
     let daemon = setup(&[], SOMETIMES).start();
     daemon.until_template("ready");
-    let session = any_session(&daemon, &json!({}));
+    let session = daemon.any_session(&json!({}));
     assert!(!session.is_forked());
     let threads = "len(__import__('os').listdir('/proc/self/task'))";
     assert_eq!(session.value(threads), "1");
@@ -134,7 +134,7 @@ fn another_configuration_makes_it_fit_and_unfit_again() {
     std::fs::write(&path, bad.replace("no_such_module", "json")).unwrap();
     daemon.signal(Signal::SIGHUP);
     daemon.until_template("ready");
-    let forked = any_session(&daemon, &json!({}));
+    let forked = daemon.any_session(&json!({}));
     assert_eq!(forked.value("'json' in __import__('sys').modules"), "True");
     std::fs::write(&path, bad).unwrap();
     daemon.signal(Signal::SIGHUP);
