@@ -15,6 +15,7 @@
 //! | `/dev` | null, zero, full, random, urandom, tty, the fd links |
 //! | `/dev/pts` | the session's own terminals (devpts) |
 //! | `/mnt/data`, `/home/user` | links to the workdir, unless something is shown there |
+//! | `/.vivarium/environment` | the built environment; its path on the host may be a link to it |
 //! | `/home/sandbox`, beneath `/mnt` | the session's home and volumes, directories of the host |
 //! | workdir, `/tmp`, `/dev/shm` | directories of one tmpfs with the session's size and inode limit |
 
@@ -33,7 +34,7 @@ use nix::unistd::{chdir, pivot_root};
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::one_python::{self, Entry};
 use vivarium_protocol::places;
-use vivarium_protocol::policy::Interpreter;
+use vivarium_protocol::policy::{Interpreter, StoreMount};
 
 use self::tree::{Access, Source, attach, detached};
 use super::{Context, LayerCode, LayerError, namespaces, system_paths};
@@ -86,6 +87,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
     for source in sources.iter().chain(&etc) {
         attach(source, stage)?;
     }
+    link_environment(context, stage)?;
     etc::write_own(context, stage)?;
     link_aliases(context, &sources, stage)?;
     tree::write_file(&stage.join(system_paths::UNLISTED.trim_start_matches('/')), "", 0o644)?;
@@ -121,6 +123,20 @@ fn mount_terminals(context: &Context, stage: &Path) -> Result<(), LayerError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     mount_fs(Some("devpts"), &path, Some("devpts"), flags, Some(&options))?;
     tree::symlink("pts/ptmx", &stage.join("dev/ptmx"))
+}
+
+/// Links the path that a built environment has on the host to its place, if its interpreter has that
+/// name: the template that kernels are forked from sees no other.
+fn link_environment(context: &Context, stage: &Path) -> Result<(), LayerError> {
+    let policy = &context.policy;
+    let is_named = |store: &&StoreMount| {
+        store.target == Path::new(places::ENVIRONMENT)
+            && policy.interpreter.path.starts_with(&store.source)
+    };
+    let Some(store) = policy.stores.iter().find(is_named) else { return Ok(()) };
+    let own = stage.join(store.source.strip_prefix("/").unwrap_or(&store.source));
+    tree::make_directory(own.parent().unwrap_or(stage))?;
+    tree::symlink(&store.target, &own)
 }
 
 /// Links the workdir's other names to it. After everything else of the new root, so that nothing is

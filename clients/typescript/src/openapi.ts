@@ -1349,7 +1349,7 @@ export interface components {
             built_at: string;
             /** @description What is installed, such as `six-1.16.0`, by the names of files that the packages chose. */
             distributions: string[];
-            /** @description Whether every distribution was given by its hash. */
+            /** @description Whether it has the files of wheels that were given by their hashes, and nothing else. */
             hash_locked: boolean;
             /** @description Whether a session has it now. */
             in_use: boolean;
@@ -1667,9 +1667,11 @@ export interface components {
              */
             size_bytes?: number;
         };
-        /** @description An interpreter that sessions can use. */
+        /** @description An interpreter that sessions can use, and the packages that are built on top of it. */
         EnvironmentInfo: {
-            /** @description Path on the host. */
+            /** @description The configured environment that a built one is on top of; null if it is a configured one itself. */
+            base?: string | null;
+            /** @description Path on the host; of a built environment its base's. */
             interpreter: string;
             /** @description Its name */
             name: string;
@@ -1928,7 +1930,10 @@ export interface components {
         HostInfo: {
             /** @description What the tenant may still start */
             capacity: components["schemas"]["Capacity"];
-            /** @description The interpreters that sessions can use, ordered by name */
+            /**
+             * @description What the tenant's sessions can have by name: configured environments, the operator's built ones and
+             *     the tenant's own.
+             */
             environments: components["schemas"]["EnvironmentInfo"][];
             /** @description Release of the Linux kernel. */
             kernel: string;

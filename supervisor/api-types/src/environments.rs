@@ -72,7 +72,7 @@ pub struct BuiltEnvironmentInfo {
     pub base: String,
     /// Of that interpreter, such as `3.11.2`.
     pub python_version: String,
-    /// Whether every distribution was given by its hash.
+    /// Whether it has the files of wheels that were given by their hashes, and nothing else.
     pub hash_locked: bool,
     /// When its build ended.
     #[schema(value_type = String, format = DateTime)]

@@ -179,12 +179,18 @@ impl Artefacts {
                 return Err(error);
             }
         };
+        // The same bytes are as good, whatever they came from this time.
+        let is_locked = |hash: &str| {
+            let key = (owner.clone(), hash.to_owned());
+            self.state().artefacts.get(&key).is_some_and(|it| it.record.hash_locked)
+        };
+        let hash_locked = plan.hash_locked || is_locked(&sealed.hash);
         let record = ArtefactRecord {
             hash: sealed.hash,
             base: plan.base,
             interpreter: plan.interpreter,
             python_version: plan.python_version,
-            hash_locked: plan.hash_locked,
+            hash_locked,
             bytes: sealed.bytes,
             inodes: sealed.inodes,
             distributions: sealed.distributions,

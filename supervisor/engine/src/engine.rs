@@ -86,8 +86,7 @@ pub use request::too_low;
 pub use trial::below_floor;
 
 use vivarium_api_types::{
-    Capacity, EnvironmentInfo, HostInfo, KeepaliveReply, Page, SessionInfo, SessionPage,
-    SessionQuery,
+    Capacity, HostInfo, KeepaliveReply, Page, SessionInfo, SessionPage, SessionQuery,
 };
 
 use administration::Administration;
@@ -205,16 +204,6 @@ impl Engine {
         let settings = self.settings_of(tenant);
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
         let default = self.inner.environments.get(DEFAULT_ENVIRONMENT);
-        let environments = self.inner.environments.iter();
-        let environments =
-            environments.filter(|(name, _)| settings.allows_environment(tenant, name));
-        let environments = environments.map(|(name, prepared)| EnvironmentInfo {
-            name: name.clone(),
-            interpreter: prepared.interpreter.path.display().to_string(),
-            python_version: prepared.interpreter.version.clone(),
-            pool: self.pool_info(&settings, tenant, name),
-            template: templates::info(&prepared.template.state()),
-        });
         HostInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             kernel: nix::sys::utsname::uname()
@@ -222,7 +211,7 @@ impl Engine {
                 .unwrap_or_default(),
             mode: settings.sandbox.mode.name().to_owned(),
             layers: default.map(|prepared| prepared.protection.to_vec()).unwrap_or_default(),
-            environments: environments.collect(),
+            environments: self.environments_of(tenant, &settings),
             capacity: Capacity {
                 sessions: self.inner.registry.len_of(tenant),
                 max_sessions: if own_max.is_within(max) { own_max } else { max },

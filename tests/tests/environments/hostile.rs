@@ -7,7 +7,8 @@ use vivarium_tests::host::{self, Requirement};
 
 use crate::{Packages, built, failed};
 
-/// A `.pth` file is code that every Python runs which has its directory. No Python outside does.
+/// A `.pth` file is code that every Python runs which has its directory. No Python outside does; templates have
+/// a test of their own.
 #[test]
 fn nothing_of_an_environment_runs_outside_of_sessions() {
     if !host::has(&[Requirement::Uv]) {

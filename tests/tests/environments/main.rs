@@ -6,6 +6,7 @@
 mod built;
 mod hostile;
 mod lasting;
+mod templates;
 mod tenants;
 
 use std::fs;
@@ -16,6 +17,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use vivarium_tests::daemon::{Daemon, Setup};
 use vivarium_tests::http::Response;
+use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{host, program, wait};
 
 const MAKE_WHEEL: &str = include_str!("../packages/make_wheel.py");
@@ -64,15 +66,27 @@ impl Packages {
         self.python(MAKE_PACKAGE, &[kind, &self.mark().display().to_string()]);
     }
 
+    /// A requirement that nothing but this file of the directory meets.
+    fn locked(&self, project: &str, version: &str, ends: &str) -> String {
+        let path = self.path("wheels").join(format!("{project}-{version}{ends}"));
+        let said = Command::new("sha256sum").arg(path).output().unwrap();
+        let hash = String::from_utf8(said.stdout).unwrap();
+        format!("{project}=={version} --hash=sha256:{}", hash.split(' ').next().unwrap())
+    }
+
     /// A daemon that builds from here, with these lines more in `[builds]`.
     fn setup(&self, more: &str) -> Setup {
+        self.setup_in(StartMode::default(), more)
+    }
+
+    fn setup_in(&self, start_mode: StartMode, more: &str) -> Setup {
         let wheels = self.path("wheels").display().to_string();
         let lines = format!(
             "interpreter = \"/usr/bin/python3\"\nread_paths = [{wheels:?}]\n\
              extra_env = [\"UV_FIND_LINKS\", \"UV_NO_INDEX\"]"
         );
         let builds = format!("uv = {:?}\n{more}", self.path("uv").display().to_string());
-        Setup::default()
+        Setup::with_start_mode(start_mode)
             .config("environments.default", &lines)
             .config("builds", &builds)
             .env("UV_FIND_LINKS", &wheels)

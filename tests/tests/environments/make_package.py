@@ -13,7 +13,8 @@ import zipfile
 
 PTH = """\
 import sys; sys.planted = True
-import os; exec("try:\\n open(%r, 'a').write('ran')\\nexcept OSError: pass")
+import os; status = open('/proc/self/status').read()
+import os; exec("try:\\n open(%r, 'a').write(status)\\nexcept OSError: pass")
 """
 
 BACKEND = """\
@@ -51,7 +52,7 @@ def plant():
     elif KIND == "fifo":
         os.mkfifo(ROOT + "/lib/planted")
     elif KIND == "fill":
-        open(ROOT + "/lib/planted", "wb").write(bytes(40 << 20))
+        open(ROOT + "/lib/planted", "wb").write(bytes(20 << 20))
     elif KIND == "wait":
         open(ROOT + "/waits", "w").close()
         time.sleep(3600)

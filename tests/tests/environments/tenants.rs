@@ -68,6 +68,21 @@ fn two_tenants_have_one_name_and_nothing_of_each_other() {
         let outcome = token.ask(&at, "POST", "/v1/run", Some(&request)).expect_success();
         assert_eq!(outcome["result"]["repr"], format!("'{version}'"), "{environment}");
     }
+    // Each sees what its sessions can have, and nothing of another's.
+    for (token, owns) in [(&a, true), (&c, false)] {
+        let host = token.ask(&at, "GET", "/v1/host", None).expect_success();
+        let environments = host["environments"].as_array().unwrap();
+        let shown =
+            environments.iter().map(|it| (it["name"].as_str().unwrap(), it["base"].as_str()));
+        let base = Some("default");
+        let expected = [("default", None), ("mine", base), ("shared", base)];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+        assert_eq!(a.ask(&at, "GET", &format!("{ENVIRONMENTS}/mine"), None).status, 200);
+        let own = token.ask(&at, "GET", ENVIRONMENTS, None).expect_success();
+        assert_eq!(own["environments"].as_array().unwrap().len(), usize::from(owns));
+    }
+    let host = b.ask(&at, "GET", "/v1/host", None).expect_success().to_string();
+    assert!(!host.contains("second") && host.contains("\"mine\""), "{host}");
     // What it builds is followed as executions are.
     let begun = b.ask(&at, "POST", ENVIRONMENTS, Some(&order("followed", "1.0")));
     assert_eq!(begun.status, 202);

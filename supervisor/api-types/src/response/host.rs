@@ -18,15 +18,20 @@ pub struct HostInfo {
     /// Every layer of the sandbox, as a trial session of the default environment reported it.
     #[schema(schema_with = schema::protection)]
     pub layers: Vec<Report>,
+    /// What the tenant's sessions can have by name: configured environments, the operator's built ones and
+    /// the tenant's own.
     pub environments: Vec<EnvironmentInfo>,
     pub capacity: Capacity,
 }
 
-/// An interpreter that sessions can use.
+/// An interpreter that sessions can use, and the packages that are built on top of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EnvironmentInfo {
     pub name: String,
-    /// Path on the host.
+    /// The configured environment that a built one is on top of; null if it is a configured one itself.
+    #[serde(default)]
+    pub base: Option<String>,
+    /// Path on the host; of a built environment its base's.
     pub interpreter: String,
     /// Such as `3.11.2`.
     pub python_version: String,

@@ -11,6 +11,9 @@ use vivarium_protocol::policy::{Policy, StoreMount, SubordinateIds};
 use super::{Staging, disk};
 use crate::storage_helper::HelperError;
 
+/// An environment's interpreter in it.
+const PYTHON: &str = "bin/python";
+
 /// The name of the operator's directory, which no tenant can have.
 pub(super) const OPERATOR: &str = "@all";
 
@@ -68,7 +71,8 @@ pub(crate) struct ArtefactRecord {
     /// That interpreter, and its version.
     pub(crate) interpreter: PathBuf,
     pub(crate) python_version: String,
-    /// Whether every distribution was given by its hash.
+    /// Whether it has the files of wheels that were given by their hashes, and nothing else: nothing of
+    /// a package has run to make it.
     pub(crate) hash_locked: bool,
     pub(crate) bytes: u64,
     pub(crate) inodes: u64,
@@ -124,15 +128,23 @@ impl Held {
     }
 }
 
-/// The environment's interpreter, as sessions see it.
-pub(crate) fn interpreter() -> PathBuf {
-    Path::new(places::ENVIRONMENT).join("bin/python")
-}
-
 impl Artefact {
-    /// Has the session's kernels run in it.
-    pub(crate) fn equip(&self, policy: &mut Policy) {
-        policy.interpreter.path = interpreter();
+    /// What sessions see of it, on the host.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.dir.join(disk::DATA)
+    }
+
+    /// Its interpreter on the host.
+    pub(crate) fn interpreter(&self) -> PathBuf {
+        self.data().join(PYTHON)
+    }
+
+    /// Has the session's kernels run in it. Those that a template forks have the names of files that
+    /// the template has, so where there is one all kernels have these, which lead to the session's own
+    /// place for the environment (`mounts` layer).
+    pub(crate) fn equip(&self, policy: &mut Policy, has_template: bool) {
+        let inside = || Path::new(places::ENVIRONMENT).join(PYTHON);
+        policy.interpreter.path = if has_template { self.interpreter() } else { inside() };
     }
 
     /// Why it can not be used on top of its base as that is now.

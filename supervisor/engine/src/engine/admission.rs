@@ -143,8 +143,9 @@ impl Engine {
         if let Some(egress) = &egress {
             egress::equip(&mut policy, prepared, egress)?;
         }
+        let template = built.as_ref().and_then(|it| self.built_template(&environment, it));
         if let Some(built) = &built {
-            built.equip(&mut policy);
+            built.equip(&mut policy, template.is_some());
         }
         let observer = self.observer(tenant);
         let mut plan = trial::launch_plan(&self.inner.host, prepared, policy, tenant, observer)
@@ -155,7 +156,8 @@ impl Engine {
         if let Some(built) = built {
             plan.context.environment = Some(Held::Built(built));
             // The base's template has the base's modules.
-            plan.context.template = Arc::new(Template::new(&base));
+            let none = || Arc::new(Template::new(&base));
+            plan.context.template = template.unwrap_or_else(none);
         }
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
         let policy = memory_policy(&settings);

@@ -3,8 +3,10 @@
 //! A build is a command in a session of its own ([`run`]), whose only place to write to is the new
 //! environment. Nothing that was built is executed anywhere else.
 
+mod hash_lock;
 mod run;
 mod shown;
+mod templates;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -17,6 +19,7 @@ use vivarium_api_types::{BuildInfo, BuildRequest};
 use vivarium_protocol::layer::Layer;
 
 use self::shown::{begun, info};
+use self::templates::BuiltTemplate;
 use super::environment::Prepared;
 use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, trial};
 use crate::artefacts::{Artefact, ArtefactError, Artefacts, BuildRecord, Named, Owner};
@@ -38,6 +41,10 @@ const OPERATOR_TENANT: &str = trial::TENANT;
 pub(super) struct Builds {
     artefacts: OnceCell<Arc<Artefacts>>,
     builds: Mutex<BTreeMap<(Owner, String), Arc<Build>>>,
+    /// By the operator's names.
+    templates: Mutex<BTreeMap<String, BuiltTemplate>>,
+    /// Held while they come and go.
+    arranging: tokio::sync::Mutex<()>,
 }
 
 /// A build of this daemon's.
@@ -151,9 +158,16 @@ impl Engine {
         let owners = [Owner::Tenant(tenant.to_owned()), Owner::Operator];
         let found = owners.iter().find_map(|owner| artefacts.find(owner, name));
         let Some(Named { artefact, .. }) = found else { return Ok(configured()) };
+        self.base_of(name, &artefact)?;
         let base = artefact.record.base.clone();
+        Ok(Chosen { name: name.to_owned(), base, built: Some(artefact) })
+    }
+
+    /// The environment whose interpreter a built one has, if that is still the one that it was built for.
+    fn base_of(&self, name: &str, artefact: &Artefact) -> Result<&Prepared, EngineError> {
+        let base = &artefact.record.base;
         let refused = |reason: String| EngineError::invalid("environment", reason);
-        let Some(prepared) = self.inner.environments.get(&base) else {
+        let Some(prepared) = self.inner.environments.get(base) else {
             return Err(refused(format!(
                 "{name:?} was built on environment {base:?}, which is not configured any more"
             )));
@@ -164,7 +178,7 @@ impl Engine {
         let interpreter = &prepared.interpreter;
         let fits = artefact.check(&interpreter.path, &interpreter.version);
         fits.map_err(|why| refused(format!("{name:?}: {why}")))?;
-        Ok(Chosen { name: name.to_owned(), base, built: Some(artefact) })
+        Ok(prepared)
     }
 
     /// Begins a build that a tenant asks for.

@@ -152,6 +152,9 @@ impl Engine {
 
     fn show_layers(&self, to: &Families) {
         to.layers.in_mode(self.settings().sandbox.mode.name());
+        for (environment, state) in self.built_template_states() {
+            to.templates.is_in_state(&environment, state);
+        }
         for (environment, prepared) in &self.inner.environments {
             to.templates.is_in_state(environment, prepared.template.state().name());
             for report in prepared.protection.iter() {

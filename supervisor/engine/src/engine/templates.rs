@@ -7,6 +7,7 @@ use std::sync::Arc;
 use vivarium_api_types::{SessionSpec, TemplateInfo};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{Origin, StartTemplate};
+use vivarium_protocol::policy::Interpreter;
 use vivarium_protocol::{PROTOCOL_VERSION, error_chain, one_python};
 
 use super::environment::Prepared;
@@ -42,7 +43,8 @@ impl Engine {
                 Some(environment) => match host.workdirs() {
                     Ok(workdirs) => {
                         let home = &settings.sandbox.workdir;
-                        let build = build(environment, prepared, home, workdirs);
+                        let interpreter = prepared.interpreter.clone();
+                        let build = build(environment, prepared, interpreter, home, workdirs);
                         prepared.template.build(&host.backend, &host.metrics, build);
                     }
                     Err(error) => {
@@ -53,6 +55,7 @@ impl Engine {
                 None => prepared.template.stop().await,
             }
         }
+        self.arrange_built_templates().await;
     }
 
     /// Starts a session in each environment that has a template; why a kernel was not forked, by
@@ -78,6 +81,7 @@ impl Engine {
         for prepared in self.inner.environments.values() {
             prepared.template.stop().await;
         }
+        self.stop_built_templates().await;
     }
 }
 
@@ -89,8 +93,14 @@ pub(super) fn info(state: &State) -> TemplateInfo {
     TemplateInfo { state: state.name().to_owned(), reason }
 }
 
-/// What is to be built; `home` is where kernels have theirs.
-fn build(wanted: &Environment, prepared: &Prepared, home: &Path, workdirs: Arc<Workdirs>) -> Build {
+/// What is to be built, of this interpreter; `home` is where kernels have theirs.
+pub(super) fn build(
+    wanted: &Environment,
+    prepared: &Prepared,
+    interpreter: Interpreter,
+    home: &Path,
+    workdirs: Arc<Workdirs>,
+) -> Build {
     let mut env = prepared.env.clone();
     env.insert("MPLBACKEND".to_owned(), "Agg".to_owned());
     env.entry("PATH".to_owned()).or_insert_with(|| one_python::SYSTEM_PATH.to_owned());
@@ -101,7 +111,7 @@ fn build(wanted: &Environment, prepared: &Prepared, home: &Path, workdirs: Arc<W
     env.entry(ARROW.0.to_owned()).or_insert_with(|| ARROW.1.to_owned());
     let order = StartTemplate {
         protocol_version: PROTOCOL_VERSION,
-        interpreter: prepared.interpreter.clone(),
+        interpreter,
         preimport: wanted.preimport.clone(),
         warmup: wanted.warmup.clone(),
         env: env.into_iter().collect(),

@@ -76,6 +76,7 @@ mod tests {
     fn a_daemon_is_prepared_when_nothing_is_built_in_the_background() {
         let environment = |state: &str, ready: Option<usize>| EnvironmentInfo {
             name: String::new(),
+            base: None,
             interpreter: String::new(),
             python_version: String::new(),
             template: TemplateInfo { state: state.into(), reason: None },

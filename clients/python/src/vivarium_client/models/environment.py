@@ -47,7 +47,7 @@ class BuiltEnvironment:
     """The configured environment whose interpreter it uses."""
     python_version: str
     hash_locked: bool
-    """Whether every distribution was given by its hash."""
+    """Whether it has the files of wheels that were given by their hashes, and nothing else."""
     built_at: datetime
     size_bytes: int
     inodes: int

@@ -42,17 +42,19 @@ class Template:
 
 @dataclass(frozen=True)
 class Environment:
-    """An interpreter that sessions can use."""
+    """An interpreter that sessions can use, and the packages that are built on top of it."""
 
     name: str
     interpreter: str
-    """Path on the host."""
+    """Path on the host; of a built environment its base's."""
     python_version: str
     """Such as `3.11.2`."""
     pool: Optional[Pool] = None
     """Sessions kept ready, if any."""
     template: Optional[Template] = None
     """What kernels are forked from, if the daemon says."""
+    base: Optional[str] = None
+    """The configured environment that a built one is on top of; None of a configured one."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Environment:
@@ -64,6 +66,7 @@ class Environment:
             reader.text("python_version"),
             None if pool is None else Pool._read(pool),
             None if template is None else Template._read(template),
+            reader.optional_text("base"),
         )
 
 

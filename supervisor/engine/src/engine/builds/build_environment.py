@@ -19,8 +19,19 @@ def main():
     os.dup2(1, 2)
     order = json.load(sys.stdin)
     root = order["root"]
-    scratch = os.path.join(root, ".build")
-    os.mkdir(scratch)
+    # A trial's cache may be there.
+    scratch = make(root, ".build")
+    try:
+        install(order, root, scratch)
+    finally:
+        if order["is_trial"]:
+            clear(root, scratch)
+    if not order["is_trial"]:
+        shutil.rmtree(scratch)
+        compile_all(root)
+
+
+def install(order, root, scratch):
     make_environment(root)
     variables = dict(os.environ, **settings_of_uv(scratch))
     for name in ("PIP_PYTHON", "VIRTUAL_ENV", "UV_PYTHON"):
@@ -51,9 +62,21 @@ def main():
             arguments += ["-r", "locked.txt"]
     if order["require_hashes"]:
         arguments.append("--require-hashes")
+    if order["wheels_only"]:
+        arguments.append("--no-build")
+    if order["is_trial"]:
+        arguments.append("--dry-run")
     run(*arguments)
-    shutil.rmtree(scratch)
-    compile_all(root)
+
+
+def clear(root, kept):
+    for entry in os.scandir(root):
+        if entry.path == kept:
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        else:
+            os.remove(entry.path)
 
 
 def settings_of_uv(scratch):
@@ -116,7 +139,7 @@ def compile_all(root):
 
 def make(*parts):
     path = os.path.join(*parts)
-    os.mkdir(path)
+    os.makedirs(path, exist_ok=True)
     return path
 
 

@@ -15,7 +15,7 @@ use vivarium_protocol::policy::Network;
 
 use super::super::environment::Prepared;
 use super::super::{Engine, EngineError, egress, is_valid_id, request, trial};
-use super::{Build, OPERATOR_TENANT};
+use super::{Build, OPERATOR_TENANT, hash_lock};
 use crate::artefacts::{ArtefactError, Artefacts, BuildRecord, Held, Owner, Plan, Staging};
 use crate::engine::execute::ResponseMode;
 use crate::observe::Observer;
@@ -41,6 +41,10 @@ pub(super) struct Order {
     pyproject: Option<String>,
     lock: Option<String>,
     require_hashes: bool,
+    /// Nothing of a package is built, which would run it.
+    wheels_only: bool,
+    /// Finds out whether it can be built, and leaves nothing.
+    is_trial: bool,
 }
 
 /// A build that is to be carried out.
@@ -113,6 +117,8 @@ pub(super) fn order(request: &BuildRequest) -> Result<Order, EngineError> {
         pyproject: pyproject.clone(),
         lock: lock.clone(),
         require_hashes: has_hash || lock.as_ref().is_some_and(|lock| lock.contains("hash = \"")),
+        wheels_only: hash_lock::is_locked(request),
+        is_trial: false,
     })
 }
 
@@ -141,6 +147,7 @@ impl Engine {
         record.ended_at = Some(Timestamp::now());
         self.keep(artefacts, &owner, &name, &record, Some(&log));
         self.note_build(&owner, &name, &record);
+        self.arrange_built_templates().await;
         build.state().ended = Some(record);
         build.over.send_replace(true);
         artefacts.collect().await;
@@ -168,8 +175,8 @@ impl Engine {
         let settings = self.settings_of(&plan.tenant);
         let staging = artefacts.stage(plan.prepared.session_ids().as_ref()).await?;
         let built = self.run_session(artefacts, build, &plan, &staging, &settings).await;
-        let log = match built {
-            Ok(log) => log,
+        let (log, hash_locked) = match built {
+            Ok(built) => built,
             Err(failed) => {
                 match Arc::into_inner(staging) {
                     Some(staging) => artefacts.discard(staging).await,
@@ -187,7 +194,7 @@ impl Engine {
             base: plan.base,
             interpreter: plan.prepared.interpreter.path.clone(),
             python_version: plan.prepared.interpreter.version.clone(),
-            hash_locked: plan.order.require_hashes,
+            hash_locked,
             max_bytes: settings.builds.max_mb.saturating_mul(1 << 20).min(left),
             quota_bytes,
             max_inodes: settings.builds.max_inodes,
@@ -198,7 +205,8 @@ impl Engine {
         }
     }
 
-    /// Has a session build, and returns what it printed when nothing of it is left.
+    /// Has a session build, and returns what it printed, and whether that is hash-locked, when nothing of
+    /// it is left.
     async fn run_session(
         &self,
         artefacts: &Artefacts,
@@ -206,15 +214,28 @@ impl Engine {
         plan: &BuildPlan,
         staging: &Arc<Staging>,
         settings: &Arc<Settings>,
-    ) -> Result<String, Failed> {
+    ) -> Result<(String, bool), Failed> {
         let session = self.start_builder(plan, staging, settings).await?;
-        let ran = self.run_command(artefacts, build, plan, staging, settings, &session).await;
+        let order = Order { uv: plan.uv.clone(), ..plan.order.clone() };
+        let run = |order, on| self.run_command(artefacts, on, order, staging, settings, &session);
+        let ran = async {
+            let mut order = order;
+            if order.wheels_only {
+                // There may be packages of which there is no wheel. Nothing of any package has run in this
+                // session yet, nor does anything if this succeeds: it is believed.
+                let trial = run(Order { is_trial: true, ..order.clone() }, None).await?;
+                order.wheels_only = trial.status == Status::Ok && trial.exit_code == Some(0);
+            }
+            let wheels_only = order.wheels_only;
+            Ok((run(order, Some(build)).await?, wheels_only))
+        };
+        let ran: Result<(Arc<Outcome>, bool), Failed> = ran.await;
         session.close(Cause::Deleted).await;
         drop(session);
-        let outcome = ran?;
+        let (outcome, hash_locked) = ran?;
         let log = outcome.stdout.clone() + &outcome.stderr;
         match (outcome.status, outcome.exit_code) {
-            (Status::Ok, Some(0)) => Ok(log),
+            (Status::Ok, Some(0)) => Ok((log, hash_locked)),
             (Status::TimedOut, _) => {
                 let time = vivarium_api_types::duration::show(settings.builds.timeout);
                 Err(Failed { reason: format!("it took longer than {time} (builds.timeout)"), log })
@@ -305,16 +326,16 @@ impl Engine {
         }
     }
 
+    /// Runs the program, whose output is the log of a build if it is one's.
     async fn run_command(
         &self,
         artefacts: &Artefacts,
-        build: &Build,
-        plan: &BuildPlan,
+        build: Option<&Build>,
+        order: Order,
         staging: &Staging,
         settings: &Arc<Settings>,
         session: &Arc<Session>,
     ) -> Result<Arc<Outcome>, Failed> {
-        let order = Order { uv: plan.uv.clone(), ..plan.order.clone() };
         let order = serde_json::to_string(&order).map_err(Failed::because)?;
         let argv = ["python", "-s", "-c", PROGRAM].map(str::to_owned).to_vec();
         let command =
@@ -323,9 +344,11 @@ impl Engine {
         spec.timeout = settings.builds.timeout;
         let handle = self.hand_over(session, (spec, None), ResponseMode::Outcome, true, None);
         let handle = handle.await.map_err(Failed::because)?;
-        build.state().log = Some(handle.log());
-        // Who waits for it looks again.
-        build.over.send_modify(|_| ());
+        if let Some(build) = build {
+            build.state().log = Some(handle.log());
+            // Who waits for it looks again.
+            build.over.send_modify(|_| ());
+        }
         let outcome = handle.outcome();
         tokio::pin!(outcome);
         let max_bytes = settings.builds.max_mb.saturating_mul(1 << 20);

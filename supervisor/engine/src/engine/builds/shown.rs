@@ -1,17 +1,22 @@
 //! What of built environments, and of their builds, can be seen and taken away.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vivarium_api_types::{
     BuildInfo, BuildState, BuiltEnvironmentInfo, BuiltEnvironmentList, CollectReply,
+    EnvironmentInfo, PoolInfo,
 };
 use vivarium_audit::{EnvironmentChange, Event};
 use vivarium_protocol::discard;
 
-use super::super::{Engine, EngineError, execute, is_valid_id};
+use super::super::environment::Prepared;
+use super::super::{Engine, EngineError, execute, is_valid_id, templates};
 use super::Build;
 use crate::artefacts::{Artefacts, BuildRecord, Named, Owner};
 use crate::session::execution_log::{EventNumber, EventSubscription};
+use crate::settings::Settings;
+use crate::template::State;
 
 impl Engine {
     /// An owner's environments.
@@ -26,6 +31,42 @@ impl Engine {
         // One after the other: two names may stand for one artefact.
         let described = |name: &String| Some(described(owner, artefacts.find(owner, name)?));
         Ok(BuiltEnvironmentList { environments: names.iter().filter_map(described).collect() })
+    }
+
+    /// What a tenant's sessions can have by name: the configured environments, and over these the operator's
+    /// built ones, and over these its own.
+    pub(in crate::engine) fn environments_of(
+        &self,
+        tenant: &str,
+        settings: &Settings,
+    ) -> Vec<EnvironmentInfo> {
+        let mut found = BTreeMap::new();
+        for (name, prepared) in &self.inner.environments {
+            let pool = self.pool_info(settings, tenant, name);
+            found.insert(
+                name.clone(),
+                usable(name, None, prepared, &prepared.template.state(), pool),
+            );
+        }
+        found.retain(|name, _| settings.allows_environment(tenant, name));
+        for owner in [Owner::Operator, Owner::Tenant(tenant.to_owned())] {
+            let Some(artefacts) = self.inner.builds.artefacts.get() else { break };
+            for name in artefacts.names_of(&owner) {
+                let Some(Named { artefact, .. }) = artefacts.find(&owner, &name) else { continue };
+                let base = &artefact.record.base;
+                let template = self.built_template(&name, &artefact);
+                let template = template.map_or(State::Off, |template| template.state());
+                match self.base_of(&name, &artefact) {
+                    Ok(prepared) if settings.allows_environment(tenant, base) => {
+                        let shown = usable(&name, Some(base), prepared, &template, None);
+                        found.insert(name, shown);
+                    }
+                    // It is refused, and not what it stands before.
+                    _ => drop(found.remove(&name)),
+                }
+            }
+        }
+        found.into_values().collect()
     }
 
     /// Everybody's environments.
@@ -57,6 +98,7 @@ impl Engine {
         if !is_valid_id(name) || !artefacts.unname(owner, name)? {
             return Err(unknown());
         }
+        self.arrange_built_templates().await;
         self.audit().record(|| {
             Event::Environment(Box::new(EnvironmentChange {
                 tenant: owner.tenant().map(str::to_owned),
@@ -182,6 +224,23 @@ pub(super) fn info(name: &str, record: &BuildRecord) -> BuildInfo {
         ended_at: record.ended_at,
         error: record.error.clone(),
         artefact: record.artefact.clone(),
+    }
+}
+
+fn usable(
+    name: &str,
+    base: Option<&String>,
+    prepared: &Prepared,
+    template: &State,
+    pool: Option<PoolInfo>,
+) -> EnvironmentInfo {
+    EnvironmentInfo {
+        name: name.to_owned(),
+        base: base.cloned(),
+        interpreter: prepared.interpreter.path.display().to_string(),
+        python_version: prepared.interpreter.version.clone(),
+        pool,
+        template: templates::info(template),
     }
 }
 
