@@ -297,14 +297,6 @@ impl Daemon {
         Session::named(self, info["id"].as_str().unwrap())
     }
 
-    /// Makes a session, whichever way its kernel comes about.
-    #[must_use]
-    #[track_caller]
-    pub fn any_session(&self, spec: &Value) -> Session<'_> {
-        let info = self.request("POST", "/v1/sessions", Some(spec)).expect_success();
-        Session::named(self, info["id"].as_str().unwrap())
-    }
-
     /// Runs code in a session of its own.
     #[must_use]
     #[track_caller]

@@ -6,6 +6,7 @@ use crate::daemon::Daemon;
 use crate::host;
 use crate::processes::{self, Process};
 use crate::program::Runner;
+use crate::session::Session;
 use crate::wait;
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +125,14 @@ impl Daemon {
             let last = self.environment()["template"].clone();
             (last["state"] == state).then(|| last["reason"].as_str().unwrap_or_default().to_owned())
         })
+    }
+
+    /// Makes a session, whichever way its kernel comes about.
+    #[must_use]
+    #[track_caller]
+    pub fn any_session(&self, spec: &Value) -> Session<'_> {
+        let info = self.request("POST", "/v1/sessions", Some(spec)).expect_success();
+        Session::named(self, info["id"].as_str().unwrap())
     }
 
     /// The templates' processes: the Pythons that the daemon itself has started.

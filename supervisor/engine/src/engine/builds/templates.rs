@@ -37,7 +37,7 @@ impl Engine {
     /// something else; it is gone before what it has read can be removed.
     pub(in crate::engine) async fn arrange_built_templates(&self) {
         let builds = &self.inner.builds;
-        let _turn = builds.arranging.lock().await;
+        let turn = builds.arranging.lock().await;
         if self.is_draining() {
             return; // They go last: `stop_built_templates`.
         }
@@ -75,16 +75,18 @@ impl Engine {
             };
             template.build(&host.backend, &host.metrics, order);
         }
+        drop(turn);
     }
 
     /// Ends them all, when there are to be no more.
     pub(in crate::engine) async fn stop_built_templates(&self) {
         let builds = &self.inner.builds;
-        let _turn = builds.arranging.lock().await;
+        let turn = builds.arranging.lock().await;
         let all = std::mem::take(&mut *builds.templates());
         for built in all.into_values() {
             built.template.stop().await;
         }
+        drop(turn);
     }
 
     /// The operator's environments that get a template, by name.
