@@ -19,6 +19,7 @@ ORDER = [
     "usage",
     "cpu",
     "tenants",
+    "rivals",
     "disk",
     "leftovers",
     "service",
@@ -75,7 +76,9 @@ def main():
     printer = Printer()
     for name in ORDER:
         if name in wanted:
+            began = time.monotonic()
             suite(importlib.import_module(name)).run(printer)
+            print(f"     {name}: {time.monotonic() - began:.0f} s in all", flush=True)
     if not printer.wasSuccessful():
         print("the service's log:")
         subprocess.run(["journalctl", "--unit=vivarium", "--no-pager", "--lines=100"], check=False)
