@@ -23,6 +23,7 @@ ORDER = [
     "disk",
     "leftovers",
     "service",
+    "egress",
     "package",
 ]
 
