@@ -63,9 +63,9 @@ class Package(unittest.TestCase):
         for path in ("/etc/subuid", "/etc/subgid", "/etc/group"):
             self.assertNotIn("vivarium", pathlib.Path(path).read_text(), path)
         left = subprocess.run(
-            ["find", "/etc", "/usr", "/lib", "/run", "/var/lib", "/sys/fs/cgroup", "-xdev"]
+            ["find", "/etc", "/usr", "/lib", "/run", "/var/lib", "/var/cache", "/sys/fs/cgroup"]
             # Prometheus' configuration is the operator's, who wrote it.
-            + ["-iname", "*vivarium*", "-not", "-path", "/run/testbed/*"]
+            + ["-xdev", "-iname", "*vivarium*", "-not", "-path", "/run/testbed/*"]
             + ["-not", "-path", "/etc/prometheus/*", "-not", "-path", "/var/lib/prometheus/*"],
             capture_output=True,
             text=True,
