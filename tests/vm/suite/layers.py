@@ -35,6 +35,9 @@ def doctor(*properties):
     """Examines the host under the unit's own conditions and these; exit code and output."""
     options = ["User=vivarium", "Delegate=memory pids cpu io", "RuntimeDirectory=doctor"]
     options += ["StateDirectory=doctor", *properties]
+    # Layers are those of any session: without what has none of its own, there is less to start.
+    without = ["VIVARIUM_EGRESS_PASST=off", "VIVARIUM_ENVIRONMENTS_DEFAULT_TEMPLATE=off"]
+    options += [f"Environment={' '.join(without)}"]
     options += ["CapabilityBoundingSet=CAP_SETUID CAP_SETGID CAP_DAC_OVERRIDE CAP_SYS_ADMIN"]
     done = subprocess.run(
         ["systemd-run", "--quiet", "--wait", "--pipe", "--collect"]
