@@ -24,6 +24,7 @@ pub use plot::svg;
 pub use render::text;
 pub use report::{Bar, Bound, Failure, Findings, Growth, Report, Size};
 pub use samples::{Frequency, Rate, Summary};
+pub use scenarios::Scenario;
 
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ pub struct Plan {
     pub commands: usize,
     /// Requests to a server in a session, and to one outside.
     pub port_requests: usize,
+    /// Packages that are installed in a session, and outside.
+    pub installs: usize,
     /// Keystrokes of each kind.
     pub keystrokes: usize,
     /// Prints whose way to the client is timed.
@@ -80,6 +83,7 @@ impl Plan {
         idle_for_size: &[100, 1000],
         commands: 200,
         port_requests: 500,
+        installs: 15,
         keystrokes: 500,
         prints: 500,
         streams: 10,
@@ -100,6 +104,7 @@ impl Plan {
         idle_for_size: &[10],
         commands: 20,
         port_requests: 50,
+        installs: 3,
         keystrokes: 50,
         prints: 50,
         streams: 3,
@@ -125,10 +130,10 @@ pub enum BenchError {
     Unexpected { what: &'static str, found: String },
 }
 
-/// Runs every scenario.
+/// Runs these scenarios, or every one if none is named.
 ///
 /// # Errors
 /// [`BenchError`] if there is no daemon to measure at all.
-pub async fn run(plan: Plan) -> Result<Report, BenchError> {
-    scenarios::measure(plan).await
+pub async fn run(plan: Plan, only: &[Scenario]) -> Result<Report, BenchError> {
+    scenarios::measure(plan, only).await
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use tokio::runtime::Builder;
-use vivarium_bench::{Plan, Report, run, svg, text};
+use vivarium_bench::{Plan, Report, Scenario, run, svg, text};
 use vivarium_protocol::error_chain;
 
 /// Measures sessions, executions, streamed output and files on this host
@@ -23,6 +23,7 @@ Exits with 0 if everything was measured, with 3 if nothing could be, and with 1 
 
 Examples:
   vivarium bench --quick
+  vivarium bench --only egress --only neighbours
   vivarium bench --check --json >figures.json"
 )]
 struct Args {
@@ -32,6 +33,9 @@ struct Args {
     /// Takes half a minute; the results are too rough to quote
     #[arg(long)]
     quick: bool,
+    /// Measures this alone; can be given several times
+    #[arg(long, value_name = "SCENARIO", value_enum)]
+    only: Vec<Scenario>,
     /// Exits with 1 also if a target is missed
     #[arg(long)]
     check: bool,
@@ -50,7 +54,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(UNAVAILABLE, &format!("cannot start: {error}")),
     };
-    let report = match runtime.block_on(run(plan)) {
+    let report = match runtime.block_on(run(plan, &args.only)) {
         Ok(report) => report,
         Err(error) => return fail(UNAVAILABLE, &error_chain(&error)),
     };

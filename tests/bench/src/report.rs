@@ -6,6 +6,7 @@ use vivarium_protocol::error_chain;
 use super::BenchError;
 use super::machine::Machine;
 use super::samples::{Frequency, Rate, Summary};
+use super::scenarios::Scenario;
 
 /// Everything that was measured.
 #[derive(Debug, Clone, Serialize)]
@@ -27,7 +28,7 @@ pub struct Report {
 /// A scenario that could not be measured.
 #[derive(Debug, Clone, Serialize)]
 pub struct Failure {
-    pub scenario: &'static str,
+    pub scenario: String,
     pub reason: String,
 }
 
@@ -73,11 +74,12 @@ impl Report {
     }
 
     /// Adds the results of a scenario, or its failure.
-    pub(super) fn take(&mut self, scenario: &'static str, found: Result<Findings, BenchError>) {
+    pub(super) fn take(&mut self, scenario: Scenario, found: Result<Findings, BenchError>) {
         match found {
             Ok(findings) => self.add(findings),
             Err(error) => {
-                self.failures.push(Failure { scenario, reason: error_chain(&error) });
+                let reason = error_chain(&error);
+                self.failures.push(Failure { scenario: scenario.name(), reason });
             }
         }
     }
@@ -203,11 +205,15 @@ mod tests {
         };
         let mut report = Report::new(machine);
         let bars = vec![Bar::at_most("x", 1.0, 2.0, "ms")];
-        report.take("one", Ok(Findings { bars, ..Findings::default() }));
+        report.take(Scenario::Starts, Ok(Findings { bars, ..Findings::default() }));
         assert!(report.is_whole() && report.meets_bars());
-        report.take("two", Err(BenchError::Unexpected { what: "a", found: "b".into() }));
+        report.take(
+            Scenario::FirstOutput,
+            Err(BenchError::Unexpected { what: "a", found: "b".into() }),
+        );
         assert!(!report.is_whole() && report.meets_bars());
-        assert_eq!(report.failures[0].reason, "a gave b");
+        let Failure { scenario, reason } = &report.failures[0];
+        assert_eq!((&**scenario, &**reason), ("first_output", "a gave b"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod idle;
 mod image;
 mod neighbours;
 mod outside;
+mod packages;
 mod ports;
 mod ready;
 mod requests;
@@ -25,12 +26,43 @@ mod stdout;
 mod sustained;
 mod terminal;
 
+use clap::ValueEnum;
+
 use super::daemon::Daemon;
 use super::{BenchError, Machine, Plan, Report};
 
-/// Measures everything, in the order of the report. A scenario in which something does not work is
+/// In the order of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Scenario {
+    Starts,
+    Reset,
+    Sustained,
+    Burst,
+    Idle,
+    Growth,
+    Size,
+    FirstOutput,
+    Commands,
+    Terminal,
+    Ports,
+    Egress,
+    Packages,
+    Neighbours,
+    Stdout,
+    Image,
+    Files,
+}
+
+impl Scenario {
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
+/// Measures these scenarios, or all if none is named. A scenario in which something does not work is
 /// part of the report, and does not keep the others from being measured.
-pub(super) async fn measure(plan: Plan) -> Result<Report, BenchError> {
+pub(super) async fn measure(plan: Plan, only: &[Scenario]) -> Result<Report, BenchError> {
     let machine = with_daemon("", Machine::of_daemon).await?;
     let mut report = Report::new(machine.clone());
     let scientific = environment::scientific_interpreter(&machine.interpreter).await;
@@ -39,22 +71,29 @@ pub(super) async fn measure(plan: Plan) -> Result<Report, BenchError> {
         report.notes.push(format!("no interpreter has {modules}: nothing was measured with them"));
     }
     let context = Context { plan, machine, scientific };
-    report.take("starts", starts::measure(&context).await);
-    report.take("reset", reset::measure(&context).await);
-    report.take("sustained", sustained::measure(&context).await);
-    report.take("burst", burst::measure(&context).await);
-    report.take("idle", idle::measure(&context).await);
-    report.take("growth", growth::measure(&context).await);
-    report.take("size", size::measure(&context).await);
-    report.take("first_output", first_output::measure(&context).await);
-    report.take("commands", commands::measure(&context).await);
-    report.take("terminal", terminal::measure(&context).await);
-    report.take("ports", ports::measure(&context).await);
-    report.take("egress", egress::measure(&context).await);
-    report.take("neighbours", neighbours::measure(&context).await);
-    report.take("stdout", stdout::measure(&context).await);
-    report.take("image", image::measure(&context).await);
-    report.take("files", files::measure(&context).await);
+    let wanted = |scenario: &&Scenario| only.is_empty() || only.contains(scenario);
+    for scenario in Scenario::value_variants().iter().filter(wanted) {
+        let found = match scenario {
+            Scenario::Starts => starts::measure(&context).await,
+            Scenario::Reset => reset::measure(&context).await,
+            Scenario::Sustained => sustained::measure(&context).await,
+            Scenario::Burst => burst::measure(&context).await,
+            Scenario::Idle => idle::measure(&context).await,
+            Scenario::Growth => growth::measure(&context).await,
+            Scenario::Size => size::measure(&context).await,
+            Scenario::FirstOutput => first_output::measure(&context).await,
+            Scenario::Commands => commands::measure(&context).await,
+            Scenario::Terminal => terminal::measure(&context).await,
+            Scenario::Ports => ports::measure(&context).await,
+            Scenario::Egress => egress::measure(&context).await,
+            Scenario::Packages => packages::measure(&context).await,
+            Scenario::Neighbours => neighbours::measure(&context).await,
+            Scenario::Stdout => stdout::measure(&context).await,
+            Scenario::Image => image::measure(&context).await,
+            Scenario::Files => files::measure(&context).await,
+        };
+        report.take(*scenario, found);
+    }
     Ok(report)
 }
 
