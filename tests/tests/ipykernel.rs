@@ -6,14 +6,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
+use std::{env, fs, thread};
 
 use serde_json::{Value, json};
-use vivarium_tests::Daemon;
+use vivarium_tests::Setup;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::outcome::Outcome;
+use vivarium_tests::start_mode::StartMode;
 
 const PYTHON: &str = "/usr/bin/python3";
+
+/// Prints by itself and by processes. ipykernel reads what processes print in a thread of its own, so that
+/// there the lines come in any order.
+const UNORDERED: &str = "subprocess_output";
 
 /// Per script, the fields that differ, and why.
 type Differences = BTreeMap<String, BTreeMap<String, String>>;
@@ -24,19 +29,16 @@ fn cells_behave_as_in_ipykernel_but_for_the_differences_that_are_listed() {
         return;
     }
     let scripts = scripts();
-    let judged = judge(&scripts);
-    let daemon = Daemon::start();
+    let (ours, judged) = thread::scope(|scope| {
+        let judged = scope.spawn(|| judge(&scripts));
+        (run(&scripts), judged.join().unwrap())
+    });
     let mut found = BTreeMap::new();
-    for script in &scripts {
-        let name = script.file_stem().unwrap().to_str().unwrap();
-        let session = daemon.session();
-        let code = fs::read_to_string(script).unwrap();
-        let ours = session.execute_with(&json!({"code": code, "timeout_ms": 300_000}));
-        let differing = differing(&judged[name], &ours);
+    for (name, ours) in &ours {
+        let differing = differing(&judged[name], ours, name == UNORDERED);
         if !differing.is_empty() {
             found.insert(name.to_owned(), differing);
         }
-        assert_eq!(session.request("DELETE", "", None).status, 204);
     }
     let listed: Differences =
         toml::from_str(&fs::read_to_string(directory("ipykernel/differences.toml")).unwrap())
@@ -52,7 +54,6 @@ fn cells_behave_as_in_ipykernel_but_for_the_differences_that_are_listed() {
     assert!(unlisted.is_empty(), "not listed:\n{}", unlisted.join("\n"));
     let gone: Vec<_> = fields(&listed).difference(&fields(&found)).cloned().collect();
     assert!(gone.is_empty(), "listed, and there is no difference: {gone:?}");
-    daemon.stop_and_check();
 }
 
 fn directory(name: &str) -> PathBuf {
@@ -64,6 +65,21 @@ fn scripts() -> Vec<PathBuf> {
     let mut scripts: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     scripts.sort();
     scripts
+}
+
+/// What comes of each script here, each in a session of its own.
+fn run(scripts: &[PathBuf]) -> BTreeMap<String, Outcome> {
+    let daemon = Setup::with_start_mode(StartMode::Forked).start();
+    let mut outcomes = BTreeMap::new();
+    for script in scripts {
+        let session = daemon.session();
+        let code = fs::read_to_string(script).unwrap();
+        let outcome = session.execute_with(&json!({"code": code, "timeout_ms": 300_000}));
+        outcomes.insert(script.file_stem().unwrap().to_str().unwrap().to_owned(), outcome);
+        assert_eq!(session.request("DELETE", "", None).status, 204);
+    }
+    daemon.stop_and_check();
+    outcomes
 }
 
 /// What comes of each script in ipykernel.
@@ -81,7 +97,7 @@ fn judge(scripts: &[PathBuf]) -> Value {
 }
 
 /// The fields in which two outcomes differ, with both values.
-fn differing(theirs: &Value, ours: &Outcome) -> BTreeMap<String, String> {
+fn differing(theirs: &Value, ours: &Outcome, in_any_order: bool) -> BTreeMap<String, String> {
     let shown = ["displays", "images", "video_frames"];
     let shown: usize = shown.map(|key| ours.0[key].as_array().unwrap().len()).iter().sum();
     let result = &ours.0["result"];
@@ -89,8 +105,15 @@ fn differing(theirs: &Value, ours: &Outcome) -> BTreeMap<String, String> {
     let exception = ours.exception().rsplit('.').next().unwrap_or_default();
     // Its commands have a terminal.
     let stdout = theirs["stdout"].as_str().unwrap().replace("\r\n", "\n");
+    let printed = |text: &str| {
+        let mut lines: Vec<_> = text.split_inclusive('\n').map(str::to_owned).collect();
+        if in_any_order {
+            lines.sort();
+        }
+        json!(lines.concat())
+    };
     let pairs = [
-        ("stdout", json!(stdout), json!(ours.stdout())),
+        ("stdout", printed(&stdout), printed(ours.stdout())),
         ("stderr", json!(theirs["stderr"] != ""), json!(!ours.stderr().is_empty())),
         ("shown", json!(theirs["shown"].as_array().unwrap().len()), json!(shown)),
         ("result", theirs["result"]["repr"].clone(), result["repr"].clone()),
