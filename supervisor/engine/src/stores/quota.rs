@@ -41,7 +41,11 @@ pub struct Measured {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State(Mutex<Inner>);
+pub(super) struct State {
+    known: Mutex<Inner>,
+    /// One measurement at a time, for all who wait for one.
+    turn: tokio::sync::Mutex<()>,
+}
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -52,8 +56,15 @@ struct Inner {
     over: Option<String>,
     /// Whether the tenant's together were over theirs.
     is_tenant_over: bool,
-    /// When it was last measured, and how long that took.
-    last: Option<(Instant, Duration)>,
+    last: Option<Last>,
+}
+
+/// The last measurement.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    began: Instant,
+    ended: Instant,
+    verdict: Verdict,
 }
 
 /// What a measurement found.
@@ -67,7 +78,7 @@ pub(super) enum Verdict {
 
 impl State {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn measured(&self) -> Option<Measured> {
@@ -94,18 +105,29 @@ impl State {
 
     /// Whether it is so long since it was last measured; measuring takes a tenth of one CPU at most.
     pub(super) fn is_due(&self, interval: Duration) -> bool {
-        let last = self.lock().last;
-        last.is_none_or(|(at, took)| at.elapsed() >= interval.max(took * 10))
+        self.lock().last.is_none_or(|Last { began, ended, .. }| {
+            ended.elapsed() >= interval.max((ended - began) * 10)
+        })
+    }
+
+    /// What a measurement found that began after this moment.
+    fn found_since(&self, moment: Instant) -> Option<Verdict> {
+        self.lock().last.filter(|last| last.began > moment).map(|last| last.verdict)
     }
 }
 
 impl Stores {
-    /// Measures it.
+    /// Measures it, or waits for a measurement that began since this was asked for.
     pub(super) async fn measure(
         &self,
         store: &Store,
         quota: &Quota,
     ) -> Result<Verdict, StoreError> {
+        let asked = Instant::now();
+        let turn = store.quota.turn.lock().await;
+        if let Some(verdict) = store.quota.found_since(asked) {
+            return Ok(verdict);
+        }
         let began = Instant::now();
         let max_inodes = quota.max_inodes.get().unwrap_or(MAX_COUNTED);
         let operation = StorageOperation::Measure { max_inodes };
@@ -124,14 +146,16 @@ impl Stores {
         state.over = exceeded(quota, &usage);
         state.is_tenant_over = is_tenant_over;
         state.is_stale = is_written;
-        state.last = Some((Instant::now(), began.elapsed()));
         let grew =
             before.is_some_and(|before| usage.bytes > before.bytes || usage.inodes > before.inodes);
-        Ok(match &state.over {
+        let verdict = match &state.over {
             None if !is_tenant_over => Verdict::Within,
             _ if was_over && grew => Verdict::Growing,
             _ => Verdict::Over,
-        })
+        };
+        state.last = Some(Last { began, ended: Instant::now(), verdict });
+        drop((state, turn));
+        Ok(verdict)
     }
 
     /// Refuses work for a session with a home or volume that took more than it may, and still does.
