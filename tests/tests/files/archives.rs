@@ -1,14 +1,13 @@
 //! Archives: what is unpacked, and what is not.
 
 use serde_json::json;
-use vivarium_tests::Daemon;
 
 use super::tar::{self, Kind};
 use super::{Files, noise};
 
 #[test]
 fn archives_of_every_format_are_unpacked() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run(
         "import io, os, tarfile\n\
@@ -46,12 +45,12 @@ fn archives_of_every_format_are_unpacked() {
     let archive = tar::archive(&[tar::file("empty.bin", b""), tar::file("ustar.tar", &content)]);
     assert_eq!(files.unpack("", &archive).json()["size_bytes"], 700_000);
     assert!(files.content("ustar.tar") == content);
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn directories_are_downloaded_as_archives() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run(
         "import os\n\
@@ -94,12 +93,12 @@ fn directories_are_downloaded_as_archives() {
     for path in ["d/pipe", "d/link", "d/etc"] {
         assert!([409, 422].contains(&files.get(path).status), "{path}");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn entries_that_are_no_files_end_an_archive() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let first = tar::file("first", b"kept");
     for (name, kind, link) in [
@@ -118,12 +117,12 @@ fn entries_that_are_no_files_end_an_archive() {
         assert_eq!(files.names(""), ["first"], "{kind:?}");
         assert_eq!(files.content("first"), b"kept");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn names_that_climb_end_an_archive() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     for name in ["../x", "/tmp/x", "a/../../x", "a/..", "..", "./../x"] {
         let archive = tar::archive(&[tar::file(name, b"x")]);
@@ -139,12 +138,12 @@ fn names_that_climb_end_an_archive() {
     files.unpack("", &archive).expect_problem(422, "bad_archive");
     assert_eq!(files.unpack("", &tar::archive(&[tar::file("./a/./x", b"x")])).status, 200);
     assert_eq!(files.content("a/x"), b"x");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn what_is_no_archive_is_refused() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let mut damaged = tar::archive(&[tar::file("a", b"x")]);
     damaged[0] ^= 1;
@@ -155,5 +154,5 @@ fn what_is_no_archive_is_refused() {
     }
     let plain = files.send("PUT", "x?unpack=true", &[("Content-Type", "text/plain")], Some(b""));
     plain.expect_problem(415, "unsupported_media_type");
-    daemon.stop_and_check();
+    daemon.release();
 }

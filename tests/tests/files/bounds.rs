@@ -31,7 +31,7 @@ fn put_megabytes(files: &Files<'_>, file: &str, count: usize) -> Option<u16> {
 
 #[test]
 fn a_full_disk_leaves_nothing_half_written() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = small(&daemon);
     let old = noise(6, 8 << 20);
     assert_eq!(files.put("old", &old).status, 201);
@@ -44,12 +44,12 @@ fn a_full_disk_leaves_nothing_half_written() {
     assert!(files.content("old") == old);
     // The control: 11 fit, once the space of the failed ones is free again.
     assert_eq!(put_megabytes(&files, "new", 11), Some(201));
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn a_file_is_no_larger_than_files_may_be() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = small(&daemon);
     assert_eq!(put_megabytes(&files, "a", 16), Some(413));
     let announced = format!("Content-Length: {}\r\nExpect: 100-continue\r\n", 15 * (1 << 20) + 1);
@@ -62,12 +62,12 @@ fn a_file_is_no_larger_than_files_may_be() {
     let _freed = files.delete("a");
     files.unpack("", &archive).expect_problem(507, "no_space");
     assert_eq!(files.names(""), [""; 0]);
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn archives_are_held_by_the_same_limits() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = small(&daemon);
     // A bomb of bytes: the entry it does not fit into is not there, those before it are.
     let entries: Vec<_> = (0..4).map(|n| tar::file(&format!("f{n}"), &noise(n, 6 << 20))).collect();
@@ -82,12 +82,12 @@ fn archives_are_held_by_the_same_limits() {
     assert!(files.names("limit=1000").len() < 200);
     files.run("import shutil, glob\nfor d in glob.glob('d*'): shutil.rmtree(d)");
     assert_eq!(files.put("a", b"1").status, 201);
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn a_million_entries_end_at_the_inodes_and_others_go_on_meanwhile() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let length = "Content-Type: application/x-tar\r\nContent-Length: 512001024\r\n";
     let url = files.session.path("/files/bomb?unpack=true");
@@ -109,12 +109,12 @@ fn a_million_entries_end_at_the_inodes_and_others_go_on_meanwhile() {
     assert!(grown < 16 << 20, "the daemon has grown by {grown} bytes");
     assert_eq!(files.delete("bomb").status, 204);
     assert_eq!(files.put("a", b"1").status, 201);
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn transfers_of_a_session_are_bounded() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let other = Files::of(&daemon);
     let _made = files.put("large", &noise(9, 4 << 20));
@@ -141,12 +141,12 @@ fn transfers_of_a_session_are_bounded() {
     vivarium_tests::wait::until_true("an end of the transfers", || {
         (0..8).all(|_| files.get("x").status == 200)
     });
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn another_session_has_other_files() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let (files, other) = (Files::of(&daemon), Files::of(&daemon));
     let _made = files.put("a", b"mine");
     other.get("a").expect_problem(404, "unknown_file");
@@ -155,5 +155,5 @@ fn another_session_has_other_files() {
     assert_eq!(files.content("a"), b"mine");
     let nobody = Session::named(&daemon, &format!("{}x", files.session.id));
     nobody.request("GET", "/files/a", None).expect_problem(404, "unknown_session");
-    daemon.stop_and_check();
+    daemon.release();
 }

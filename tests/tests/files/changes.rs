@@ -48,7 +48,7 @@ fn changed_files_are_told_when_inotify_instances_are_used_up() {
 
 #[test]
 fn files_that_code_deletes_are_told() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let changed = |code: &str| {
         let outcome = files.session.execute(code).ok();
@@ -72,5 +72,5 @@ fn files_that_code_deletes_are_told() {
     assert_eq!(files.put("f", b"1").status, 201);
     assert_eq!(changed("1"), json!([]));
     assert_eq!(changed("os.rename('dir', 'moved')"), json!([here("moved/e"), gone("dir")]));
-    daemon.stop_and_check();
+    daemon.release();
 }

@@ -10,7 +10,7 @@ use super::{Files, noise};
 
 #[test]
 fn an_upload_that_is_given_up_leaves_nothing() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let _made = files.put("old", b"old");
     for (file, headers) in [
@@ -39,12 +39,12 @@ fn an_upload_that_is_given_up_leaves_nothing() {
         });
         assert_eq!(files.content("old"), b"old");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn the_end_of_a_session_ends_its_transfers() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let _made = files.put("large", &noise(2, 50 << 20));
     let mut down = Exchange::begin(&daemon, "GET", &files.url("large"), "");
@@ -60,12 +60,12 @@ fn the_end_of_a_session_ends_its_transfers() {
         up.send(&noise(3, 1_000_000));
     }
     assert_eq!(up.head().map(|head| head.status), Some(404));
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn the_death_of_the_kernel_ends_no_transfer() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let content = noise(4, 20 << 20);
     let _made = files.put("large", &content);
@@ -80,7 +80,7 @@ fn the_death_of_the_kernel_ends_no_transfer() {
     assert!(up.send(&vec![1; 10_000_000]));
     assert_eq!(up.head().unwrap().status, 201);
     assert_eq!(files.session.value("len(open('new', 'rb').read())"), "20000000");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]

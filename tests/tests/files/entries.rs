@@ -1,13 +1,12 @@
 //! Directories, other names and permissions.
 
 use serde_json::{Value, json};
-use vivarium_tests::Daemon;
 
 use super::Files;
 
 #[test]
 fn directories_are_made_and_files_moved() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let make = |path: &str| files.send("PUT", &format!("{path}?directory=true"), &[], None);
     assert_eq!((make("a/b").status, make("a/b").status), (201, 200));
@@ -34,12 +33,12 @@ fn directories_are_made_and_files_moved() {
     let moved = files.change("%2Ftmp/d", &json!({"move_to": "/tmp/e/f"})).expect_success();
     assert_eq!((&moved["path"], &moved["kind"]), (&json!("/tmp/e/f"), &json!("directory")));
     assert_eq!(files.names("recursive=true"), ["a", "a/b", "new", "new/g"]);
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn permissions_are_read_and_changed() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run("import os, stat; open('f', 'w').close(); os.mkdir('d'); os.symlink('f', 'link')");
     let mode = |path: &str| {
@@ -69,5 +68,5 @@ fn permissions_are_read_and_changed() {
         (&info["mode"], &info["mime_type"]),
         (&json!("0600"), &Value::from("application/octet-stream"))
     );
-    daemon.stop_and_check();
+    daemon.release();
 }

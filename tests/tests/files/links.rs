@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use vivarium_tests::program::{self, Runner};
-use vivarium_tests::{Daemon, Setup, host};
+use vivarium_tests::{Setup, host};
 
 use super::Files;
 use super::tar;
@@ -29,7 +29,7 @@ os.mkdir('dir'); open('dir/x', 'w').write('x')
 
 #[test]
 fn no_path_goes_through_a_link() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run(PLANTED);
     // The links work, for whoever follows them.
@@ -73,7 +73,7 @@ fn no_path_goes_through_a_link() {
     // Then there is room for a file.
     assert_eq!(files.put("link", b"mine").status, 201);
     assert_eq!(files.session.value("open('link').read()"), "'mine'");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn links_to_the_hosts_files_lead_nowhere_where_there_are_no_mounts() {
 
 #[test]
 fn what_is_no_file_is_left_alone() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run(PLANTED);
     for path in ["pipe", "socket", "dir"] {
@@ -135,7 +135,7 @@ fn what_is_no_file_is_left_alone() {
     for path in ["pipe", "socket", "dir"] {
         assert_eq!(files.delete(path).status, 204, "{path}");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 const CLOSED: &str = "
@@ -188,7 +188,7 @@ fn without_a_sandbox_files_are_what_their_modes_say() {
 
 #[test]
 fn a_file_that_changes_while_it_is_read_has_no_more_than_it_said() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run(
         "import os, threading\n\
@@ -209,5 +209,5 @@ fn a_file_that_changes_while_it_is_read_has_no_more_than_it_said() {
     }
     let _made = files.put("stop", b"");
     files.run("t.join()");
-    daemon.stop_and_check();
+    daemon.release();
 }

@@ -1,7 +1,6 @@
 //! Lists of files.
 
 use serde_json::{Value, json};
-use vivarium_tests::Daemon;
 
 use super::Files;
 
@@ -11,7 +10,7 @@ fn page(files: &Files<'_>, query: &str) -> Value {
 
 #[test]
 fn three_thousand_files_come_in_parts() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run(
         "import os\n\
@@ -39,12 +38,12 @@ fn three_thousand_files_come_in_parts() {
     assert_eq!(files.names("path=d3&limit=2&after=d3/0010"), ["d3/0017", "d3/0024"]);
     assert_eq!(files.delete("d3").status, 204);
     assert_eq!(files.names("").len(), 6);
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn directories_of_the_session_itself_are_in_no_list() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run(
         "import os\n\
@@ -62,12 +61,12 @@ fn directories_of_the_session_itself_are_in_no_list() {
     // A file of such a name is a file.
     files.run("import shutil; shutil.rmtree('.local'); open('.local', 'w').close()");
     assert_eq!(files.names(""), [".local", ".mine", "sub"]);
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn entries_say_what_they_are_and_links_are_not_followed() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run(
         "import os, socket\n\
@@ -108,5 +107,5 @@ fn entries_say_what_they_are_and_links_are_not_followed() {
     list("data.json").expect_problem(409, "not_a_file");
     list("pipe").expect_problem(409, "not_a_file");
     list("none").expect_problem(404, "unknown_file");
-    daemon.stop_and_check();
+    daemon.release();
 }

@@ -21,7 +21,10 @@ mod tar;
 mod watching;
 
 use vivarium_tests::http::{Client, Response};
-use vivarium_tests::{Daemon, Session};
+use vivarium_tests::{Daemon, Session, Setup, Shared};
+
+/// For tests that ask nothing of it that another would notice.
+static DAEMON: Shared = Shared::new(Setup::default);
 
 /// What sessions have in their workdirs to begin with. No list has it.
 const TMPDIR: &str = ".tmp";

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
-use vivarium_tests::{Daemon, Session, Setup};
+use vivarium_tests::{Session, Setup};
 
 use super::Files;
 
@@ -61,7 +61,7 @@ fn links_in_their_place_lead_to_no_file_of_the_host() {
 
 #[test]
 fn a_link_that_the_execution_itself_plants_is_none_the_better() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     for target in ["/etc/passwd", "/proc/self/environ", "/proc/1/environ", "/dev/zero", "kept"] {
         let code = format!(
@@ -80,12 +80,12 @@ fn a_link_that_the_execution_itself_plants_is_none_the_better() {
     let code = "import os; os.symlink('kept', 'other'); os.rename('kept', 'out')";
     let request = json!({"code": code, "outputs": [{"name": "out"}]});
     assert_eq!(files.session.execute_with(&request).ok().0["files"][0]["text"], "kept");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn what_blocks_or_never_ends_in_their_place_holds_nobody_up() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run(
         "import os, socket\nos.mkfifo('pipe'); os.mkdir('dir')\n\
@@ -100,5 +100,5 @@ fn what_blocks_or_never_ends_in_their_place_holds_nobody_up() {
     let refused = files.session.request("POST", "/execute", Some(&climbing));
     refused.expect_problem(422, "invalid_field");
     assert_eq!(files.session.value("1 + 1"), "2");
-    daemon.stop_and_check();
+    daemon.release();
 }

@@ -1,7 +1,7 @@
 //! Paths that climb, in every way they can be written.
 
+use vivarium_tests::Session;
 use vivarium_tests::http::Client;
-use vivarium_tests::{Daemon, Session};
 
 use super::Files;
 
@@ -33,7 +33,7 @@ const CLIMBING: &[&str] = &[
 
 #[test]
 fn paths_that_climb_are_refused() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let _made = files.put("a", b"1");
     for path in CLIMBING {
@@ -57,12 +57,12 @@ fn paths_that_climb_are_refused() {
     assert_eq!(files.content(&deep), b"x");
     files.put(&format!("{deep}/dd"), b"x").expect_problem(422, "bad_path");
     assert_eq!(files.delete("d").status, 204);
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn only_sessions_that_are_there_have_files() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     for id in ["none", "..", "%2e%2e", "a%2fb", "%00"] {
         for method in ["GET", "PUT", "DELETE"] {
             let path = format!("/v1/sessions/{id}/files/a");
@@ -76,5 +76,5 @@ fn only_sessions_that_are_there_have_files() {
     assert_eq!(gone.request("DELETE", "", None).status, 204);
     let gone = Session::named(&daemon, &gone.id);
     gone.request("GET", "/files", None).expect_problem(404, "unknown_session");
-    daemon.stop_and_check();
+    daemon.release();
 }

@@ -1,13 +1,13 @@
 //! Absolute paths: the working directory, its other names, and /tmp.
 
 use serde_json::json;
-use vivarium_tests::{Daemon, Setup};
+use vivarium_tests::Setup;
 
 use super::{Files, tar};
 
 #[test]
 fn files_are_named_by_the_paths_that_code_sees() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     for (url, name, seen) in [
         ("%2Fworkspace/a/b", "a/b", "/workspace/a/b"),
@@ -38,12 +38,12 @@ fn files_are_named_by_the_paths_that_code_sees() {
         assert_eq!(files.delete(url).status, 204, "{url}");
     }
     assert_eq!(files.session.value("__import__('os').listdir('/tmp')"), "[]");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn requests_bring_and_return_files_by_absolute_paths() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     let outcome = session
         .execute_with(&json!({
@@ -72,12 +72,12 @@ fn requests_bring_and_return_files_by_absolute_paths() {
         let detail = refused.json()["detail"].as_str().unwrap().to_owned();
         assert!(detail.contains("/workspace") && detail.contains("/tmp"), "{detail}");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn other_absolute_paths_are_refused_with_the_roots_there_are() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     for path in ["%2Fetc/passwd", "%2F", "/proc/1/environ", "%2Ftmpx/a", "%2Fdev/shm/a"] {
         for answer in [files.get(path), files.put(path, b"x"), files.delete(path)] {
@@ -90,12 +90,12 @@ fn other_absolute_paths_are_refused_with_the_roots_there_are() {
         files.put(path, b"x").expect_problem(422, "bad_path");
         files.delete(path).expect_problem(422, "bad_path");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn no_path_in_tmp_goes_through_a_link() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run(
         "import os\n\
@@ -113,12 +113,12 @@ fn no_path_in_tmp_goes_through_a_link() {
     files.get("%2Ftmp/pipe").expect_problem(409, "not_a_file");
     assert_eq!(files.delete("%2Ftmp/dir").status, 204);
     assert_eq!(files.content("secret"), b"of the workdir");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn aliases_are_links_that_nobody_can_change() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     let _outcome = session.execute("import os; os.chdir('/mnt/data'); open('a', 'w').close()").ok();
     assert_eq!(
@@ -132,7 +132,7 @@ fn aliases_are_links_that_nobody_can_change() {
     let _outcome = session.execute(&format!("refused = {attempts}")).ok();
     let errnos = session.value("all(number in (13, 18, 30) for number in refused), len(refused)");
     assert_eq!(errnos, "(True, 3)");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! A path that is exchanged all the time while it is being opened.
 
 use serde_json::json;
-use vivarium_tests::Daemon;
 
 use super::{Files, tar};
 
@@ -47,7 +46,7 @@ while turns == 0: time.sleep(0.001)
 
 /// Lets the session exchange while `act` acts, and looks whether anything got out.
 fn while_exchanged(act: impl Fn(&Files<'_>)) {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run(EXCHANGING);
     act(&files);
@@ -58,7 +57,7 @@ fn while_exchanged(act: impl Fn(&Files<'_>)) {
     assert_eq!(files.session.value("os.listdir('/tmp/outdir')"), "['f']");
     assert_eq!(files.session.value("open('/tmp/outdir/f').read()"), "'outside'");
     assert_eq!(files.session.value("open('/tmp/outside').read()"), "'outside'");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]

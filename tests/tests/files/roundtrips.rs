@@ -1,14 +1,13 @@
 //! What goes up comes down, and code in the session sees the same.
 
 use serde_json::json;
-use vivarium_tests::Daemon;
 
 use super::stream::Exchange;
 use super::{Files, noise, resident_bytes};
 
 #[test]
 fn a_content_comes_back_as_it_went() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     for (name, content) in [
         ("empty", vec![]),
@@ -31,12 +30,12 @@ fn a_content_comes_back_as_it_went() {
         files.get(name).expect_problem(404, "unknown_file");
         files.delete(name).expect_problem(404, "unknown_file");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn code_writes_and_clients_read() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run("open('a.csv', 'w').write('x,y\\n1,2\\n')");
     let answer = files.get("a.csv");
@@ -51,12 +50,12 @@ fn code_writes_and_clients_read() {
     assert_eq!(files.content("deep/c.txt"), b"12");
     assert_eq!(files.delete("deep").status, 204);
     assert_eq!(files.seen(), "\"['a.csv']\"");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn names_are_any_bytes_that_are_utf_8() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let long = "x".repeat(255);
     for (sent, name) in [
@@ -83,12 +82,12 @@ fn names_are_any_bytes_that_are_utf_8() {
     files.run("import os; os.close(os.open(b'bad\\xff', os.O_CREAT))");
     assert_eq!(files.names(""), ["bad\u{fffd}"]);
     files.get("bad%ff").expect_problem(422, "bad_path");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn one_range_at_a_time() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let content = noise(2, 1_000_000);
     let _made = files.put("a", &content);
@@ -122,12 +121,12 @@ fn one_range_at_a_time() {
     files.run("open('a', 'w').write('other'); os.utime('a', (2000, 2000))");
     let whole = files.send("GET", "a", &resume, None);
     assert_eq!((whole.status, whole.body.as_slice()), (200, b"other".as_slice()));
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn head_says_what_get_would() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let _made = files.put("plot.png", &noise(3, 4096));
     let mut exchange = Exchange::begin(&daemon, "HEAD", &files.url("plot.png"), "");
@@ -139,13 +138,13 @@ fn head_says_what_get_would() {
     }
     let mut missing = Exchange::begin(&daemon, "HEAD", &files.url("none"), "");
     assert_eq!(missing.head().unwrap().status, 404);
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn two_hundred_megabytes_pass_without_being_held() {
     const PARTS: usize = 200;
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let part = noise(4, 1 << 20);
     let before = resident_bytes(&daemon);
@@ -165,12 +164,12 @@ fn two_hundred_megabytes_pass_without_being_held() {
     assert!(grown < 32 << 20, "the daemon has grown by {grown} bytes");
     // Executions go on beside it.
     files.run("import os; assert os.path.getsize('large') == 200 << 20");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn files_are_there_while_code_runs() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     std::thread::scope(|scope| {
         let running = scope.spawn(|| {
@@ -188,5 +187,5 @@ fn files_are_there_while_code_runs() {
         assert_eq!(files.delete("out").status, 204);
         let _ended = running.join().unwrap().ok();
     });
-    daemon.stop_and_check();
+    daemon.release();
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use vivarium_tests::Setup;
 use vivarium_tests::events::{Event, Events};
 use vivarium_tests::host::{self, Requirement};
-use vivarium_tests::{Daemon, Setup};
 
 use super::Files;
 
@@ -34,7 +34,7 @@ fn expect(events: &mut Events, expected: &[&str]) {
 
 #[test]
 fn changes_come_as_events() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run("import os; os.makedirs('d/sub'); open('d/old', 'w').close()");
     let mut all = watch(&files, "");
@@ -60,12 +60,12 @@ fn changes_come_as_events() {
     assert_eq!(files.session.request("DELETE", "", None).status, 204);
     assert!(all.rest().iter().any(|event| told(event) == "deleted d"));
     let _end = tmp.rest();
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn watchers_are_bounded_and_end_with_their_client() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let mut watchers: Vec<_> = (0..4).map(|_| watch(&files, "")).collect();
     let refused = || files.session.request("GET", "/watch", None);
@@ -90,12 +90,12 @@ fn watchers_are_bounded_and_end_with_their_client() {
     assert_eq!(other.put("a", b"").status, 201);
     other.session.request("GET", "/watch?path=a", None).expect_problem(409, "not_a_file");
     // A daemon that stops does not wait for them.
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn more_events_than_are_kept_are_an_overflow() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     let mut events = watch(&files, "");
     files.run(
@@ -109,12 +109,12 @@ fn more_events_than_are_kept_are_an_overflow() {
     // It goes on.
     files.run("open('last', 'w').close()");
     assert!(std::iter::from_fn(|| events.next_event()).any(|event| told(&event) == "created last"));
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn nothing_outside_is_watched_through_links() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let files = Files::of(&daemon);
     files.run("import os; os.mkdir('/tmp/out'); os.mkdir('d'); os.symlink('/tmp/out', 'link')");
     let answer = files.session.request("GET", "/watch?path=link", None);
@@ -130,7 +130,7 @@ fn nothing_outside_is_watched_through_links() {
         seen.push(told(&events.next_event().unwrap()));
     }
     assert!(seen.iter().all(|event| !event.contains("secret")), "{seen:?}");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 /// What watchfiles says, a line for each change: kind and path.

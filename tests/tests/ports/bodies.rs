@@ -69,7 +69,7 @@ serve(8000, echo)";
 #[test]
 fn large_bodies_arrive_whole() {
     const BYTES: usize = 24 << 20;
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let code = "
 def echo(peer):
     head, body = heads[-1].split(b'\\r\\n\\r\\n', 1)
@@ -88,5 +88,5 @@ serve(8000, echo)";
     assert_eq!(found.status, 200);
     assert!(found.body == body, "{} bytes", found.body.len());
     assert_eq!(session.execute_with(&json!({"code": "heads.clear()"})).ok().stderr(), "");
-    daemon.stop_and_check();
+    daemon.release();
 }

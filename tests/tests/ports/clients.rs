@@ -204,7 +204,7 @@ fn endless_request_ends_with_an_answer_or_its_connection() {
 /// A Unix socket tells a client that only sends no more from one that has left.
 #[test]
 fn client_that_sends_no_more_gets_its_answer() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let code = format!(
         "go = threading.Event()\ndef late(peer):\n    go.wait()\n    peer.sendall({})\nserve(8000, late)",
         literal(&answer("late"))
@@ -216,7 +216,7 @@ fn client_that_sends_no_more_gets_its_answer() {
     vivarium_tests::wait::until_true("the request", || session.value("len(heads)") == "1");
     assert_eq!(session.execute("go.set()").ok().stderr(), "");
     assert_eq!(client.receive().unwrap().body, b"late");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 /// They hold what their session has, and nothing of another's.

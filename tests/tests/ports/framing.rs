@@ -146,7 +146,7 @@ fn endless_framing_is_cut_off_or_ends_with_its_client() {
 /// RFC 9110, 15.2. They are the server's and the daemon's between them.
 #[test]
 fn informational_answers_reach_nobody() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let interim =
         "HTTP/1.1 103 Early Hints\\r\\nLink: </x>; rel=preload\\r\\nSet-Cookie: a=b\\r\\n\\r\\n";
     let code = format!(
@@ -157,5 +157,5 @@ fn informational_answers_reach_nobody() {
     let found = get(&daemon, &session, "/");
     assert_eq!((found.status, found.body.as_slice()), (200, &b"final"[..]));
     assert_eq!((found.header("link"), found.header("set-cookie")), (None, None));
-    daemon.stop_and_check();
+    daemon.release();
 }

@@ -46,7 +46,7 @@ fn server_does_not_learn_who_asks() {
 
 #[test]
 fn answer_does_not_act_on_the_origin_of_the_api() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let hostile = "HTTP/1.1 200 OK\r\nX-Kept: kept\r\nContent-Type: text/html\r\nSet-Cookie: a=b\r\n\
                    Service-Worker-Allowed: /\r\nClear-Site-Data: \"*\"\r\nAlt-Svc: h2=\":1\"\r\n\
                    Strict-Transport-Security: max-age=9\r\nAccess-Control-Allow-Origin: *\r\n\
@@ -69,7 +69,7 @@ fn answer_does_not_act_on_the_origin_of_the_api() {
     assert_eq!(names, BTreeSet::from(expected));
     assert_eq!(found.header("content-security-policy"), Some("sandbox"));
     assert_eq!(found.header("x-content-type-options"), Some("nosniff"));
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn answers(daemon: &Daemon, bytes: &str) -> vivarium_tests::http::Response {
 
 #[test]
 fn what_is_no_answer_is_a_problem() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     for bytes in [
         "b''",
         "b'hello'",
@@ -32,12 +32,12 @@ fn what_is_no_answer_is_a_problem() {
         let problem = found.expect_problem(502, "bad_port_answer");
         assert!(problem["detail"].as_str().unwrap().contains("port 8000"), "{bytes} {problem}");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn endless_head_is_cut_off() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let heads = [
         ("one header", "b'HTTP/1.1 200 OK\\r\\nA: '", "b'b' * 65536"),
         ("headers", "b'HTTP/1.1 200 OK\\r\\n'", "b'A: b\\r\\n'"),
@@ -49,7 +49,7 @@ fn endless_head_is_cut_off() {
         get(&daemon, &session, "/").expect_problem(502, "bad_port_answer");
         assert_eq!(session.value("ended.wait(20)"), "True", "{what}");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]

@@ -18,7 +18,10 @@ mod websocket;
 
 use serde_json::json;
 use vivarium_tests::http::{Client, Response};
-use vivarium_tests::{Daemon, Session};
+use vivarium_tests::{Daemon, Session, Setup, Shared};
+
+/// For tests that ask nothing of it that another would notice.
+static DAEMON: Shared = Shared::new(Setup::default);
 
 /// `serve(port, answer)`: answers each connection, once it has sent a request's head, with these bytes,
 /// or as this function of the connection likes. `heads` has the heads.

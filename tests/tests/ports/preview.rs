@@ -207,13 +207,13 @@ fn preview_ends_with_its_session_and_its_time() {
 
 #[test]
 fn previews_have_to_be_configured_and_possible() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = session_with(&daemon, "");
     let ask =
         |session: &Session<'_>, body: Value| session.request("POST", "/previews", Some(&body));
     let problem = ask(&session, json!({"port": 8000})).expect_problem(409, "no_previews");
     assert!(problem["fix"].as_str().unwrap().contains("preview.url"), "{problem}");
-    daemon.stop_and_check();
+    daemon.release();
 
     let daemon = daemon_with("");
     let none = daemon.session_with(&json!({"network": "none"}));

@@ -59,7 +59,7 @@ fn port_leads_into_its_own_session_only() {
 
 #[test]
 fn what_is_no_port_is_refused() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = session_with(&daemon, "");
     for port in ["0", "65536", "-1", "x", "80x", "%30"] {
         let rest = session.path(&format!("/ports/{port}/"));
@@ -69,7 +69,7 @@ fn what_is_no_port_is_refused() {
     daemon
         .request("GET", "/v1/sessions/nobody/ports/1/", None)
         .expect_problem(404, "unknown_session");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 /// Answers have the API's origin: a page of one session must not reach another's ports.
@@ -93,7 +93,7 @@ fn pages_of_other_origins_are_refused() {
 
 #[test]
 fn silent_listener_is_not_waited_for_forever() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let code = "
 listener = socket.create_server(('127.0.0.1', 8000), backlog=0)
 filling = [socket.socket() for _ in range(4)]
@@ -102,5 +102,5 @@ for one in filling:
     one.connect_ex(('127.0.0.1', 8000))";
     let session = session_with(&daemon, code);
     get(&daemon, &session, "/").expect_problem(504, "port_timed_out");
-    daemon.stop_and_check();
+    daemon.release();
 }

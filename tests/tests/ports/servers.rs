@@ -18,7 +18,7 @@ threading.Thread(target=server.serve_forever, daemon=True).start()
 
 #[test]
 fn http_server_is_seen_below_its_port() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = session_with(&daemon, FILES);
     let index = get(&daemon, &session, "/");
     assert_eq!((index.status, index.body.as_slice()), (200, &b"<a href=sub>here</a>"[..]));
@@ -37,7 +37,7 @@ fn http_server_is_seen_below_its_port() {
     let first = get(&daemon, &session, "");
     assert_eq!(first.status, 308);
     assert_eq!(first.header("location"), Some(path(&session, "/").as_str()));
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -58,11 +58,11 @@ fn each_method_reaches_the_server() {
 
 #[test]
 fn server_on_either_loopback_address_is_found() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     for host in ["127.0.0.1", "0.0.0.0", "::1", "::"] {
         let code = format!("serve(8000, {}, '{host}')", literal(&answer("found")));
         let session = session_with(&daemon, &code);
         assert_eq!(get(&daemon, &session, "/").body, b"found", "{host}");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }

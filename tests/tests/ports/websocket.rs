@@ -65,7 +65,7 @@ fn hears(client: &mut Client) -> Vec<u8> {
 
 #[test]
 fn messages_go_both_ways_until_the_client_leaves() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = session_with(&daemon, ECHO);
     let mut client = open(&daemon, &path(&session, "/socket"));
     for text in ["one", "two", "three"] {
@@ -76,29 +76,29 @@ fn messages_go_both_ways_until_the_client_leaves() {
     assert_eq!(session.value("ended.is_set()"), "False");
     drop(client);
     assert_eq!(session.value("ended.wait(20)"), "True");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn end_of_the_session_ends_its_sockets() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = session_with(&daemon, ECHO);
     let mut client = open(&daemon, &path(&session, "/"));
     says(&mut client, b"x");
     assert_eq!(hears(&mut client), b"X");
     assert_eq!(session.request("DELETE", "", None).status, 204);
     assert_eq!(client.exactly(1), None);
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn daemon_stops_with_sockets_open() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = session_with(&daemon, ECHO);
     let mut client = open(&daemon, &path(&session, "/"));
     says(&mut client, b"x");
     assert_eq!(hears(&mut client), b"X");
-    daemon.stop_and_check();
+    daemon.release();
     assert_eq!(client.exactly(1), None);
 }
 
@@ -120,7 +120,7 @@ fn open_sockets_hold_their_connections() {
 
 #[test]
 fn switch_to_another_protocol_is_a_problem() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     for upgrade in [
         "",
         "Upgrade: h2c\\r\\n",
@@ -135,14 +135,14 @@ fn switch_to_another_protocol_is_a_problem() {
         client.receive().unwrap().expect_problem(502, "bad_port_answer");
         assert_eq!(client.json("GET", "/healthz", None).status, 200, "{upgrade}");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 /// What nobody reads stays in the server, but for what sockets hold.
 #[test]
 fn flood_into_a_socket_that_nobody_reads_stops() {
     const MAX_BYTES: u64 = 32 << 20;
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let code = "
 def flood(peer):
     global sent
@@ -164,5 +164,5 @@ serve(8000, flood)";
     assert_eq!(daemon.request("GET", "/healthz", None).status, 200);
     drop(client);
     assert_eq!(session.value("ended.wait(20)"), "True");
-    daemon.stop_and_check();
+    daemon.release();
 }

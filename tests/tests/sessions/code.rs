@@ -4,14 +4,14 @@ use vivarium_tests::Daemon;
 
 #[test]
 fn state_lives_from_one_execution_to_the_next() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     let _set = session.execute("import math\nx = 41\ndef more(n): return n + 1").ok();
     assert_eq!(session.value("more(x) + math.floor(0.5)"), "42");
     let second = session.execute("x += 1").ok();
     assert_eq!(second.0["result"], serde_json::Value::Null);
     assert_eq!(session.value("x"), "42");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn input_files_are_written_through_no_link() {
 
 #[test]
 fn code_has_the_file_name_that_it_is_given() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     let code = "def where():\n    return __file__\nprint(where())\n1/0";
     let file = serde_json::json!({"name": "sub/a.py", "text": code});
@@ -210,5 +210,5 @@ fn code_has_the_file_name_that_it_is_given() {
         let refused = session.request("POST", "/execute", Some(&body));
         assert_eq!(refused.status, 422, "{filename:?}");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }

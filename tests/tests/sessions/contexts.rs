@@ -43,7 +43,7 @@ fn states(session: &Session<'_>) -> Vec<(String, String)> {
 
 #[test]
 fn contexts_have_variables_of_their_own_and_share_files() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     let opened = open(&session, "other");
     assert_eq!(opened["state"], "idle");
@@ -60,12 +60,12 @@ fn contexts_have_variables_of_their_own_and_share_files() {
     assert_eq!(value(&session, &random, "1 + 1"), "2");
     let shown = session.request("GET", &format!("/contexts/{random}"), None).json();
     assert_eq!((&shown["id"], &shown["session_id"]), (&json!(random), &json!(session.id)));
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn contexts_run_at_the_same_time_and_each_has_a_queue() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     open(&session, "other");
     thread::scope(|scope| {
@@ -80,7 +80,7 @@ fn contexts_run_at_the_same_time_and_each_has_a_queue() {
         waits.join().unwrap();
     });
     assert_eq!(session.info()["state"], "idle");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn code_in_one_context_does_not_wait_for_who_reads_another_slowly() {
 
 #[test]
 fn a_context_is_interrupted_alone() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     open(&session, "other");
     thread::scope(|scope| {
@@ -117,7 +117,7 @@ fn a_context_is_interrupted_alone() {
         main.join().unwrap();
     });
     assert_eq!(post(&session, "other", "interrupt").json()["interrupted"], false);
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn with_cgroups_a_context_is_reset_and_dies_alone() {
     if !host::has(&[Requirement::Cgroup]) {
         return;
     }
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     open(&session, "other");
     let _ran = session.execute("x = 1").ok();
@@ -144,7 +144,7 @@ fn with_cgroups_a_context_is_reset_and_dies_alone() {
     }
     assert_eq!(session.reset()["scope"], "context");
     assert_eq!(value(&session, "other", "z = 3; z"), "3");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn contexts_that_can_not_be_are_refused_in_words() {
 
 #[test]
 fn questions_about_code_are_for_the_context_that_is_named() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     open(&session, "other");
     let _ran = session.execute_with(&in_context("other", "only_there = 1")).ok();
@@ -232,5 +232,5 @@ fn questions_about_code_are_for_the_context_that_is_named() {
         reply["matches"].as_array().unwrap().len()
     };
     assert_eq!((matches("main"), matches("other")), (0, 1));
-    daemon.stop_and_check();
+    daemon.release();
 }

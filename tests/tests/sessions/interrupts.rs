@@ -28,7 +28,7 @@ subprocess.run(['sleep', '1000'])";
 
 #[test]
 fn the_state_is_kept() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     let _set = session.execute("x = 1").ok();
     let (outcome, reply) = interrupted(&session, SLEEP);
@@ -39,7 +39,7 @@ fn the_state_is_kept() {
     assert_eq!(reply["execution_id"], outcome.0["execution_id"]);
     assert_eq!(reply["interrupted"], true);
     assert_eq!(session.value("x"), "2");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn an_interrupt_of_nothing_hits_nothing() {
 
 #[test]
 fn no_interrupt_hits_the_next_execution() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     thread::scope(|scope| {
         let running = scope.spawn(|| {
@@ -87,7 +87,7 @@ fn no_interrupt_hits_the_next_execution() {
         running.join().unwrap();
     });
     assert_eq!(session.value("1 + 1"), "2");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn what_waits_behind_it_runs() {
 
 #[test]
 fn an_interrupt_at_the_very_beginning_is_not_lost() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     let code = "import time\nfor _ in range(500): time.sleep(0.01)";
     let body = serde_json::json!({"code": code, "timeout_ms": 4000}).to_string();
@@ -134,5 +134,5 @@ fn an_interrupt_at_the_very_beginning_is_not_lost() {
         let outcome = outcome.ended("interrupted", "interrupt", "preserved");
         assert_eq!(reply["execution_id"], outcome.0["execution_id"], "{number}");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }

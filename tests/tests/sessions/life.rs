@@ -35,7 +35,7 @@ fn a_session_is_described_as_it_was_asked_for() {
 
 #[test]
 fn an_execution_makes_its_session_if_it_asks_for_it() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let execute = |query: &str, code: &str| {
         let path = format!("/v1/sessions/lazy/execute{query}");
         daemon.request("POST", &path, Some(&json!({"code": code})))
@@ -55,7 +55,7 @@ fn an_execution_makes_its_session_if_it_asks_for_it() {
         }
     });
     assert_eq!(Session::named(&daemon, "raced").value("n"), "8");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]

@@ -15,3 +15,8 @@ mod resets;
 mod timeouts;
 mod usage;
 mod watching;
+
+use vivarium_tests::{Setup, Shared};
+
+/// For tests that ask nothing of it that another would notice.
+static DAEMON: Shared = Shared::new(Setup::default);

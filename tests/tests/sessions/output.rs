@@ -5,7 +5,7 @@ use vivarium_tests::Daemon;
 
 #[test]
 fn output_of_python_c_and_children_comes_in_order() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     let code = "
 import ctypes, os, subprocess, sys
@@ -22,7 +22,7 @@ sys.stdout.fileno()";
     assert_eq!(outcome.stdout(), "python\nc\nchild\nsystem\ndescriptor\nbuffer\n");
     assert_eq!(outcome.stderr(), "child to stderr\nto stderr\n");
     assert_eq!(outcome.result(), "1");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn write(daemon: &Daemon, session: &Session<'_>, id: &str, query: &str, data: &[
 
 #[test]
 fn a_server_in_the_background_serves_code() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session_with(&json!({"network": "loopback"}));
     let serve = json!({
         "argv": ["python3", "-m", "http.server", "--bind", "127.0.0.1", "8000"],
@@ -71,12 +71,12 @@ answer";
     let outcome = session.until_done(&id).ended("killed", "signal", "preserved");
     assert_eq!(outcome.0["files_changed"], json!([]));
     assert_eq!(session.value("len(answer)"), "14");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn a_command_does_not_wait_for_code_unless_asked() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     thread::scope(|scope| {
         let code = scope.spawn(|| session.execute(&format!("{AWAIT_FILE}\n'after'")));
@@ -89,7 +89,7 @@ fn a_command_does_not_wait_for_code_unless_asked() {
         assert_eq!(code.join().unwrap().ok().result(), "'after'");
         assert_eq!(waiting.join().unwrap().ok().stdout(), "go\n");
     });
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn its_events_are_followed_from_any_that_is_kept() {
 
 #[test]
 fn what_is_closed_takes_no_more_input() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     let command = json!({"shell": "wc -c; sleep 1000", "stdin_open": true});
     let id = start(&session, command);
@@ -156,12 +156,12 @@ fn what_is_closed_takes_no_more_input() {
     let deaf = start(&session, json!({"shell": "sleep 1000", "stdin": "all of it"}));
     write(&daemon, &session, &deaf, "", b"x").expect_problem(409, "no_stdin");
     write(&daemon, &session, &deaf, "?close=true", b"").expect_problem(409, "no_stdin");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn signals_reach_it_and_a_kill_what_it_has_started() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     // A shell says on standard error what signal ended its `sleep`, if there was one to end.
     let handler = "exec 2>/dev/null; trap 'echo hup' HUP; trap 'exit 3' TERM; echo on; \
@@ -181,7 +181,7 @@ fn signals_reach_it_and_a_kill_what_it_has_started() {
     assert_eq!(signal(&session, &id, "SIGKILL").status, 204);
     let _killed = session.until_done(&id).ended("killed", "signal", "preserved");
     wait::until_true("nothing but the kernel", || session.processes() == 1);
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn with_cgroups_it_outlives_kernels_and_a_reset_if_it_is_to() {
     if !host::has(&[Requirement::Cgroup]) {
         return;
     }
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     let shell = "setsid sleep 1000 & echo on; exec sleep 1000";
     let mortal = started(&session, json!({ "shell": shell }));
@@ -210,7 +210,7 @@ fn with_cgroups_it_outlives_kernels_and_a_reset_if_it_is_to() {
     assert_eq!(signal(&session, &survivor, "SIGTERM").status, 204);
     let _ended = session.until_done(&survivor).ended("killed", "signal", "preserved");
     wait::until_true("nothing but the kernel", || session.processes() == 1);
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn without_cgroups_it_ends_with_its_kernel_and_says_so() {
 
 #[test]
 fn a_reset_ends_one_that_is_being_started() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     for _ in 0..20 {
         let id = start(&session, json!({"argv": ["sleep", "1000"]}));
@@ -245,7 +245,7 @@ fn a_reset_ends_one_that_is_being_started() {
         let outcome = session.until_done(&id).ended("killed", "reset", "lost");
         assert_eq!(outcome.stderr(), "");
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn a_session_is_idle_though_something_runs_in_the_background() {
 
 #[test]
 fn a_thirty_third_is_refused_while_code_runs_on() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     let forever = json!({"argv": ["sleep", "1000"]});
     let all: Vec<_> = (0..32).map(|_| start(&session, forever.clone())).collect();
@@ -302,7 +302,7 @@ fn a_thirty_third_is_refused_while_code_runs_on() {
     for id in all {
         session.until_done(&id);
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]

@@ -8,7 +8,7 @@ use vivarium_tests::{Daemon, Setup, wait};
 
 #[test]
 fn executions_run_in_order_one_at_a_time() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     let _set = session.execute("import os\nseen, inside = [], 0").ok();
     thread::scope(|scope| {
@@ -34,7 +34,7 @@ fn executions_run_in_order_one_at_a_time() {
         }
     });
     assert_eq!(session.value("seen"), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]");
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn sessions_do_not_wait_for_each_other() {
 
 #[test]
 fn many_sessions_have_nothing_in_common() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let sessions: Vec<_> = (0..12).map(|_| daemon.session()).collect();
     thread::scope(|scope| {
         for (number, session) in sessions.iter().enumerate() {
@@ -127,12 +127,12 @@ fn many_sessions_have_nothing_in_common() {
         let code = "import os; (x, open('/tmp/x').read(), len([p for p in os.listdir('/proc') if p.isdigit()]))";
         assert_eq!(session.value(code), expected);
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
 fn a_client_that_goes_away_does_not_take_the_session_with_it() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     let body = br#"{"code": "import time; time.sleep(0.2); x = 1"}"#;
     let mut client = Client::connect(&daemon.unix());
@@ -145,5 +145,5 @@ fn a_client_that_goes_away_does_not_take_the_session_with_it() {
     session.until_state("running");
     drop(client);
     assert_eq!(session.value("1 + 1"), "2");
-    daemon.stop_and_check();
+    daemon.release();
 }

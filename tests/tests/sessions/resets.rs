@@ -53,7 +53,7 @@ import os, sys, threading
 
 #[test]
 fn it_ends_what_runs_and_what_waits_runs_in_the_fresh_kernel() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = daemon.session();
     thread::scope(|scope| {
         let code = "import signal; signal.signal(2, signal.SIG_IGN)\nprint('so far', flush=True)\nwhile True: pass";
@@ -66,7 +66,7 @@ fn it_ends_what_runs_and_what_waits_runs_in_the_fresh_kernel() {
         assert_eq!(reply["ended_execution_id"], outcome.0["execution_id"]);
         assert_eq!(second.join().unwrap().ok().result(), "(False, 2)");
     });
-    daemon.stop_and_check();
+    daemon.release();
 }
 
 #[test]
@@ -97,7 +97,7 @@ type Lose<'l> = (&'l str, &'l dyn Fn(&vivarium_tests::Session<'_>));
 
 #[test]
 fn every_outcome_tells_of_the_kernel_whatever_way_the_one_before_was_lost() {
-    let daemon = Daemon::start();
+    let daemon = crate::DAEMON.hold();
     let session = vivarium_tests::Session::named(&daemon, "made");
     let create = || {
         let body = json!({"code": "x = 1"});
@@ -145,5 +145,5 @@ fn every_outcome_tells_of_the_kernel_whatever_way_the_one_before_was_lost() {
         assert_eq!(done.data["kernel"]["generation"], generation);
         assert_eq!(done.data["session_created"], false);
     }
-    daemon.stop_and_check();
+    daemon.release();
 }
