@@ -30,6 +30,7 @@ MODELS: dict[str, type] = {
     "ApprovalEgress": models.ApprovalEgress,
     "ApprovalExecution": models.ApprovalExecution,
     "ApprovalInfo": models.Approval,
+    "ApprovalSpec": models.ApprovalRules,
     "AwaitingApprovalEvent": events.AwaitingApproval,
     "BuildInfo": models.BuildInfo,
     "BuiltEnvironmentInfo": models.BuiltEnvironment,
@@ -108,7 +109,8 @@ NO_MODEL = {
         "SessionPage",
         "SessionState",
     ),
-    *("ApprovalDecision", "ApprovalPage", "ApprovalState", "DecideRequest", "Remember"),
+    *("ApprovalDecision", "ApprovalPage", "ApprovalRule", "ApprovalState"),
+    *("DecideRequest", "Remember"),
     *("BuiltEnvironmentList", "HomeList", "VolumeList"),
     # As nbformat takes it.
     *("ContentInfo", "Metadata", "NotebookOutput"),
@@ -159,7 +161,12 @@ def test_limits_have_no_other_fields(schemas: dict[str, Any]) -> None:
 
 
 def test_parts_of_requests_have_no_other_fields(schemas: dict[str, Any]) -> None:
-    for name, kind in (("AnswerForm", AnswerForm), ("ReprSpec", ReprLimits)):
+    kinds: dict[str, type] = {
+        "AnswerForm": AnswerForm,
+        "ApprovalSpec": models.ApprovalRules,
+        "ReprSpec": ReprLimits,
+    }
+    for name, kind in kinds.items():
         assert set(schemas[name]["properties"]) == set(kind.__annotations__)
 
 
