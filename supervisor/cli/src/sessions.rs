@@ -5,7 +5,6 @@ mod update;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
@@ -16,7 +15,7 @@ use vivarium_server::config::duration;
 use super::contexts::reset_done;
 use super::exit::{Exit, Failure};
 use super::inputs::milliseconds;
-use super::options::{DaemonOptions, EnvOption, HomeOptions, SessionOptions, pairs};
+use super::options::{DaemonOptions, EnvOption, HomeOptions, SessionOptions, named, pairs};
 use super::terminal::escape;
 use super::{human, print, target};
 use update::UpdateArgs;
@@ -76,7 +75,7 @@ Examples:
   vivarium sessions list --state idle --metadata user=ada")]
 pub(super) struct ListArgs {
     /// Only sessions in this state; repeatable: in one of these
-    #[arg(long, value_name = "STATE", value_parser = state())]
+    #[arg(long, value_name = "STATE", value_parser = named(STATES))]
     state: Vec<SessionState>,
     /// Only sessions with this in their metadata; repeatable: with all of these
     #[arg(long, value_name = "NAME=VALUE")]
@@ -144,13 +143,10 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
 }
 
 /// The states of sessions that can be found.
-fn state() -> impl TypedValueParser<Value = SessionState> {
+const STATES: [SessionState; 5] = {
     use SessionState::{Idle, Interrupting, Replacing, Running, Starting};
-    let all = [Starting, Idle, Running, Interrupting, Replacing];
-    let named = move |name: String| all.into_iter().find(|state| <&str>::from(state) == name);
-    PossibleValuesParser::new(all.map(<&str>::from))
-        .try_map(move |name| named(name).ok_or("not a state"))
-}
+    [Starting, Idle, Running, Interrupting, Replacing]
+};
 
 async fn create(client: &mut Client, args: &CreateArgs) -> Result<(), Failure> {
     let spec = SessionSpec {

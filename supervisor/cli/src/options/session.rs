@@ -12,21 +12,25 @@ use vivarium_protocol::units::Limit;
 
 use crate::exit::{Exit, Failure};
 
+const NETWORKS: [Network; 4] = [Network::None, Network::Loopback, Network::Trusted, Network::Full];
+const RULES: [ApprovalRule; 3] = [ApprovalRule::Allow, ApprovalRule::Ask, ApprovalRule::Deny];
+const HOMES: [HomeKind; 3] = [HomeKind::Off, HomeKind::Session, HomeKind::Tenant];
+
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "New session")]
 pub(crate) struct SessionOptions {
     /// What the code can reach [default: sandbox.network of the configuration]
-    #[arg(long, value_name = "NETWORK", value_parser = network())]
+    #[arg(long, value_name = "NETWORK", value_parser = named(NETWORKS))]
     network: Option<Network>,
     /// Where it may connect to with --network trusted, within what its tenant may: HOST, *.HOST or
     /// HOST:PORT; repeatable [default: all that its tenant may]
     #[arg(long, value_name = "HOST")]
     egress_allow: Vec<String>,
     /// Whether somebody has to allow first what runs, no less than its tenant's rule says
-    #[arg(long, value_name = "RULE", value_parser = rule())]
+    #[arg(long, value_name = "RULE", value_parser = named(RULES))]
     approval_executions: Option<ApprovalRule>,
     /// The same of destinations on no list, with --network trusted
-    #[arg(long, value_name = "RULE", value_parser = rule())]
+    #[arg(long, value_name = "RULE", value_parser = named(RULES))]
     approval_egress: Option<ApprovalRule>,
     /// Name of a configured environment [default: default]
     #[arg(long, value_name = "NAME")]
@@ -40,7 +44,7 @@ pub(crate) struct SessionOptions {
 #[command(next_help_heading = "New session")]
 pub(crate) struct HomeOptions {
     /// Files that outlive it, at /home/sandbox: of the sessions of its id, or of the tenant [default: off]
-    #[arg(long, value_name = "KIND", value_parser = home())]
+    #[arg(long, value_name = "KIND", value_parser = named(HOMES))]
     home: Option<HomeKind>,
     /// A volume, and where it appears beneath /mnt; `:ro` to only read it; repeatable
     #[arg(long = "volume", value_name = "NAME[:PATH][:ro]")]
@@ -67,13 +71,6 @@ fn volume_mount(text: &str) -> VolumeMount {
         None => (rest, None),
     };
     VolumeMount { name: name.to_owned(), path, read_only }
-}
-
-fn home() -> impl TypedValueParser<Value = HomeKind> {
-    let all = [HomeKind::Off, HomeKind::Session, HomeKind::Tenant];
-    let named = move |name: String| all.into_iter().find(|kind| <&str>::from(kind) == name);
-    PossibleValuesParser::new(all.map(<&str>::from))
-        .try_map(move |name| named(name).ok_or("no kind of home"))
 }
 
 impl SessionOptions {
@@ -119,18 +116,15 @@ pub(crate) fn pairs(flag: &str, given: &[String]) -> Result<BTreeMap<String, Str
     pairs.collect()
 }
 
-fn rule() -> impl TypedValueParser<Value = ApprovalRule> {
-    let all = [ApprovalRule::Allow, ApprovalRule::Ask, ApprovalRule::Deny];
-    let named = move |name: String| all.into_iter().find(|rule| <&str>::from(rule) == name);
+/// One of these, by its name in the API.
+pub(crate) fn named<T, const N: usize>(all: [T; N]) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+    &'static str: From<T>,
+{
+    let find = move |name: String| all.into_iter().find(|&one| <&str>::from(one) == name);
     PossibleValuesParser::new(all.map(<&str>::from))
-        .try_map(move |name| named(name).ok_or("no rule"))
-}
-
-fn network() -> impl TypedValueParser<Value = Network> {
-    let all = [Network::None, Network::Loopback, Network::Trusted, Network::Full];
-    let named = move |name: String| all.into_iter().find(|network| <&str>::from(network) == name);
-    PossibleValuesParser::new(all.map(<&str>::from))
-        .try_map(move |name| named(name).ok_or("not a network"))
+        .try_map(move |name| find(name).ok_or("none of these"))
 }
 
 macro_rules! limits {

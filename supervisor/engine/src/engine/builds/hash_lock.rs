@@ -24,8 +24,8 @@ fn requirements_are_locked(text: &str) -> bool {
     let lines: Vec<_> =
         joined.lines().map(without_comment).filter(|line| !line.is_empty()).collect();
     let is_locked = |line: &&str| {
-        let mut hashes = line.split_whitespace().filter_map(|word| word.strip_prefix("--hash"));
-        let hashes: Vec<_> = hashes.by_ref().collect();
+        let words = line.split_whitespace();
+        let hashes: Vec<_> = words.filter_map(|word| word.strip_prefix("--hash")).collect();
         let strong = |hash: &&str| hash.strip_prefix('=').is_some_and(is_strong);
         !line.starts_with('-') && !hashes.is_empty() && hashes.iter().all(strong)
     };
@@ -35,11 +35,11 @@ fn requirements_are_locked(text: &str) -> bool {
 /// A comment begins at the line's start or after a blank: pip, "Requirements File Format".
 fn without_comment(line: &str) -> &str {
     let line = line.trim();
-    let starts = line.match_indices('#').map(|(index, _)| index);
+    let mut signs = line.match_indices('#').map(|(index, _)| index);
     let is_start = |index: &usize| {
         line.get(..*index).is_some_and(|before| before.is_empty() || before.ends_with([' ', '\t']))
     };
-    let end = starts.into_iter().find(is_start).unwrap_or(line.len());
+    let end = signs.find(is_start).unwrap_or(line.len());
     line.get(..end).unwrap_or_default().trim_end()
 }
 
