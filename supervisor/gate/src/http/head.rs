@@ -8,7 +8,10 @@ use vivarium_egress::{Host, Secret};
 
 /// The longest head.
 pub(crate) const MAX_HEAD_BYTES: usize = 64 << 10;
+/// The most headers of a head, read or written.
 const MAX_HEADERS: usize = 100;
+/// Host, the length and Connection are written anew.
+const MAX_PASSED_ON: usize = MAX_HEADERS - 3;
 /// The longest head that goes out: values of secrets are longer than their placeholders.
 const MAX_SENT_BYTES: usize = 2 * MAX_HEAD_BYTES;
 
@@ -35,7 +38,7 @@ pub(crate) enum HeadError {
     LineEnd,
     #[error("a folded header line")]
     Folded,
-    #[error("a head of over {MAX_HEAD_BYTES} bytes, or with over {MAX_HEADERS} headers")]
+    #[error("a head of over {MAX_HEAD_BYTES} bytes, with over {MAX_HEADERS} headers or {MAX_PASSED_ON} to pass on")]
     TooLong,
     #[error("not an HTTP/1 request")]
     Malformed,
@@ -143,6 +146,9 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Head, HeadError> {
         if is_passed_on(&name) {
             kept.push((header.name.to_owned(), header.value.to_vec()));
         }
+    }
+    if kept.len() > MAX_PASSED_ON {
+        return Err(HeadError::TooLong);
     }
     Ok(Head { method: method.to_owned(), target, framing, host, headers: kept })
 }

@@ -187,6 +187,22 @@ fn a_head_without_an_end_is_refused() {
     assert_eq!(read(&many), Err(HeadError::TooLong));
 }
 
+#[test]
+fn a_head_with_the_most_headers_is_written_within_the_limit() {
+    let with = |count| {
+        let own = "X: a\r\n".repeat(count);
+        read(&format!("GET / HTTP/1.1\r\nHost: a.com\r\nContent-Length: 1\r\n{own}\r\n"))
+    };
+    let head = with(97).unwrap();
+    let out = head.for_destination("/", &"a.com".parse().unwrap(), None, [].iter()).unwrap();
+    assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 102);
+    assert_eq!(parse(&out).unwrap().headers, head.headers);
+    assert_eq!(with(98), Err(HeadError::TooLong));
+    // Without a Host and a length, too.
+    let old = format!("GET / HTTP/1.0\r\n{}\r\n", "X: a\r\n".repeat(100));
+    assert_eq!(read(&old), Err(HeadError::TooLong));
+}
+
 proptest! {
     #[test]
     fn the_end_is_found_wherever_it_is_cut(text in "[a \r\n]{0,30}", cut in 0..30_usize) {
