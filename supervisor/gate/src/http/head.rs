@@ -38,7 +38,9 @@ pub(crate) enum HeadError {
     LineEnd,
     #[error("a folded header line")]
     Folded,
-    #[error("a head of over {MAX_HEAD_BYTES} bytes, with over {MAX_HEADERS} headers or {MAX_PASSED_ON} to pass on")]
+    #[error(
+        "a head of over {MAX_HEAD_BYTES} bytes, with over {MAX_HEADERS} headers or {MAX_PASSED_ON} to pass on"
+    )]
     TooLong,
     #[error("not an HTTP/1 request")]
     Malformed,
