@@ -161,8 +161,13 @@ fn time(text: &str) -> Result<Timestamp, String> {
 }
 
 fn check(args: &VerifyArgs) -> Result<Exit, Failure> {
-    let report =
-        verify(&args.log.dir()?, &args.head).map_err(|error| Failure::new(Exit::Error, &error))?;
+    let dir = args.log.dir()?;
+    let report = verify(&dir, &args.head).map_err(|error| Failure::new(Exit::Error, &error))?;
+    // Also what is left of a log whose files were all deleted.
+    if report.files == 0 {
+        let why = format!("{}: there is no audit log here", dir.display());
+        return Err(Failure::says(Exit::Error, why));
+    }
     if args.json {
         print::json(&report)?;
     } else {

@@ -95,8 +95,13 @@ impl ConfigOptions {
     /// All sources of the configuration; `listen` has the values of `--listen`. `host` was read
     /// before root was given up: afterwards the defaults would be different.
     pub(super) fn sources(&self, host: Host, listen: &[String]) -> Result<Sources, Failure> {
-        let file = config::load(self.config.as_deref())
-            .map_err(|error| Failure::new(Exit::Usage, &error))?;
+        // A daemon that gives up root leaves its directory, and reads the file again on SIGHUP.
+        let path = self.config.as_deref().map(std::path::absolute).transpose();
+        let file = path
+            .map_err(|error| Failure::says(Exit::Usage, format!("--config: {error}")))
+            .and_then(|path| {
+            config::load(path.as_deref()).map_err(|error| Failure::new(Exit::Usage, &error))
+        })?;
         let flags = self.sandbox.values().into_iter().filter_map(|(flag, value)| {
             config::flag(flag, &value.cloned().into_iter().collect::<Vec<_>>())
         });
@@ -225,4 +230,17 @@ fn configured(
 pub(super) fn token() -> Option<Token> {
     let token = std::env::var_os("VIVARIUM_TOKEN").filter(|token| !token.is_empty())?;
     Some(Token::new(token.to_string_lossy().trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relative_configuration_file_is_found_from_another_directory_too() {
+        let config = Some(PathBuf::from("../../systemd/vivarium.toml"));
+        let options = ConfigOptions { config, ..ConfigOptions::default() };
+        let sources = options.sources(Host::look(), &[]).unwrap();
+        assert!(sources.file.unwrap().path.is_absolute());
+    }
 }

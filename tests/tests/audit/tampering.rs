@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
 use serde_json::json;
-use vivarium_tests::Daemon;
+use vivarium_tests::{Daemon, program};
 
 use super::{lines, place, setup, verify};
 
@@ -94,4 +94,17 @@ fn mode_on_does_not_start_on_a_broken_chain() {
     assert!(!status.success());
     assert!(log.contains("the chain of the audit log") && log.contains("line 3"), "{log}");
     assert_eq!(fs::read_dir(&at).unwrap().count(), 1, "nothing was written");
+}
+
+#[test]
+fn a_directory_without_a_log_is_not_intact() {
+    let temp = place();
+    let at = temp.path().join("audit");
+    fs::create_dir(&at).unwrap();
+    let run = program::run(&["audit", "verify", "--dir", at.to_str().unwrap()]);
+    assert_eq!(run.code(), 1, "{run:?}");
+    assert!(run.stderr().contains("there is no audit log here"), "{run:?}");
+    fs::remove_dir(&at).unwrap();
+    drop(made(&at));
+    assert!(verify(&at, &[]).0);
 }
