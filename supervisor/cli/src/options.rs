@@ -5,6 +5,7 @@ mod session;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use serde::Serialize;
 use vivarium_api_types::{ListenAddr, Token};
 use vivarium_client::{Remote, Url};
@@ -22,7 +23,14 @@ const CONFIGURATION: &str = "Configuration; `vivarium config show` prints the va
 #[derive(Debug, Default, Args)]
 pub(super) struct ConfigOptions {
     /// The configuration file [default: /etc/vivarium/vivarium.toml if it exists]
-    #[arg(long, value_name = "FILE", env = "VIVARIUM_CONFIG", help_heading = CONFIGURATION)]
+    // Absolute from the start: a daemon that gives up root leaves its directory, and reloads the file.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "VIVARIUM_CONFIG",
+        help_heading = CONFIGURATION,
+        value_parser = PathBufValueParser::new().try_map(std::path::absolute),
+    )]
     pub(super) config: Option<PathBuf>,
     #[command(flatten)]
     pub(super) sandbox: SandboxOptions,
@@ -95,13 +103,8 @@ impl ConfigOptions {
     /// All sources of the configuration; `listen` has the values of `--listen`. `host` was read
     /// before root was given up: afterwards the defaults would be different.
     pub(super) fn sources(&self, host: Host, listen: &[String]) -> Result<Sources, Failure> {
-        // A daemon that gives up root leaves its directory, and reads the file again on SIGHUP.
-        let path = self.config.as_deref().map(std::path::absolute).transpose();
-        let file = path
-            .map_err(|error| Failure::says(Exit::Usage, format!("--config: {error}")))
-            .and_then(|path| {
-            config::load(path.as_deref()).map_err(|error| Failure::new(Exit::Usage, &error))
-        })?;
+        let file = config::load(self.config.as_deref())
+            .map_err(|error| Failure::new(Exit::Usage, &error))?;
         let flags = self.sandbox.values().into_iter().filter_map(|(flag, value)| {
             config::flag(flag, &value.cloned().into_iter().collect::<Vec<_>>())
         });
@@ -234,13 +237,20 @@ pub(super) fn token() -> Option<Token> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        options: ConfigOptions,
+    }
 
     #[test]
     fn a_relative_configuration_file_is_found_from_another_directory_too() {
-        let config = Some(PathBuf::from("../../systemd/vivarium.toml"));
-        let options = ConfigOptions { config, ..ConfigOptions::default() };
-        let sources = options.sources(Host::look(), &[]).unwrap();
-        assert!(sources.file.unwrap().path.is_absolute());
+        let program = Program::parse_from(["program", "--config", "a.toml"]);
+        let path = program.options.config.unwrap();
+        assert_eq!(path, std::env::current_dir().unwrap().join("a.toml"));
     }
 }
