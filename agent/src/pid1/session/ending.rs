@@ -246,15 +246,20 @@ fn clear_processes() {
     let mut missed = 0;
     while missed < 2 {
         kill_all();
-        missed = if wait_for_one() { 0 } else { missed + 1 };
+        missed = if end_one() { 0 } else { missed + 1 };
     }
 }
 
-fn wait_for_one() -> bool {
-    let Some(pidfd) = usage::processes().into_iter().find_map(|pid| sys::pidfd_open(pid).ok())
+/// Kills one of the session's processes and waits for its end. Returns whether there was one.
+fn end_one() -> bool {
+    let Some((pid, pidfd)) = usage::processes()
+        .into_iter()
+        .find_map(|pid| Some((pid, sys::pidfd_open(pid).ok()?)))
     else {
         return false;
     };
+    // It may be one that was missed before, which would never end.
+    discard(kill(pid, Signal::SIGKILL), "it may have ended");
     let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
     poll(&mut fds, PollTimeout::NONE).is_ok()
 }
