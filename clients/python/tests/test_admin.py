@@ -13,10 +13,16 @@ from vivarium_client import AsyncClient, Client, Unavailable
 
 
 def test_requests_say_no_more_than_was_given(fake: Fake, client: Client) -> None:
-    reply: dict[str, object] = {"paused": None, "paused_tenants": {}, "persistent": True}
+    reply: dict[str, object] = {
+        "paused": None,
+        "paused_tenants": {},
+        "draining": True,
+        "persistent": True,
+    }
     fake.answers(js(reply), js(reply), js({"sessions": 2, "exit": True}), js({"rows": []}))
     assert client.admin.pause("a", reason="unpaid").persistent
-    assert client.admin.resume().paused is None
+    resumed = client.admin.resume()
+    assert (resumed.paused, resumed.draining) == (None, True)
     assert client.admin.drain(exit=True).sessions == 2
     start = datetime(2026, 1, 1, tzinfo=timezone.utc)
     assert client.admin.usage(start=start, period="month", tenant="a") == []
@@ -37,6 +43,7 @@ def test_a_daemon_is_looked_at_paused_and_resumed(daemon: Daemon) -> None:
         client.run("1")
         status = client.admin.status()
         assert (status.draining, status.paused, status.tenant_sources) == (False, None, None)
+        assert status.failed_reload is None
         (tenant,) = client.admin.tenants()
         assert (tenant.name, tenant.configured) == ("default", True)
         (row,) = client.admin.usage(period="total")

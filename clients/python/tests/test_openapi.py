@@ -48,6 +48,7 @@ MODELS: dict[str, type] = {
     "ExecutionInfo": models.Execution,
     "ExecutionSummary": models.ExecutionSummary,
     "ExecutionUsage": models.Usage,
+    "FailedReload": models.FailedReload,
     "FileEventInfo": models.FileEvent,
     "FileInfo": models.FileEntry,
     "HomeInfo": models.HomeInfo,

@@ -83,7 +83,7 @@ export class ServerError extends ApiError {}
 /** The daemon takes no work for now (503); see `retryAfterSecs`. */
 export class Unavailable extends ServerError {}
 
-/** The daemon is shutting down (503). */
+/** The daemon is draining: it takes no new work until it is started again (503). */
 export class Draining extends Unavailable {}
 
 /** The code did not run to its end. */

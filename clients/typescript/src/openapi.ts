@@ -1055,6 +1055,8 @@ export interface components {
             draining: boolean;
             /** @description The interpreters that sessions can use, ordered by name */
             environments: components["schemas"]["EnvironmentStatus"][];
+            /** @description Why the last reload changed nothing; null after one that succeeded */
+            failed_reload?: components["schemas"]["FailedReload"] | null;
             /**
              * Format: int64
              * @description The most that it may hold of them
@@ -1817,6 +1819,16 @@ export interface components {
              */
             memory_peak_bytes: number;
         };
+        /** @description A reload that was refused: the configuration that was there before still holds. */
+        FailedReload: {
+            /**
+             * Format: date-time
+             * @description When it happened
+             */
+            at: string;
+            /** @description What is wrong, with file and line. */
+            error: string;
+        };
         /** @description A change of a file, directory or link. Permissions change before it is moved. */
         FileChange: {
             /**
@@ -2308,6 +2320,8 @@ export interface components {
         };
         /** @description What is paused now. */
         PauseReply: {
+            /** @description Whether the daemon drains, so that it takes no new work until it is started again. */
+            draining: boolean;
             /** @description Since when and why new work is refused; null if it is not */
             paused?: components["schemas"]["PauseInfo"] | null;
             /** @description The tenants that are paused by themselves */

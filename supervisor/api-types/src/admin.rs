@@ -35,6 +35,8 @@ pub struct AdminStatus {
     pub queued: u64,
     /// How many tenants there are.
     pub tenants: usize,
+    /// The last reload of the configuration, if it failed; null after one that did not.
+    pub failed_reload: Option<FailedReload>,
     /// Tenants from a directory or a command; null if they are all in the configuration file.
     pub tenant_sources: Option<TenantSourcesInfo>,
     pub environments: Vec<EnvironmentStatus>,
@@ -43,6 +45,15 @@ pub struct AdminStatus {
     pub buffered_bytes: u64,
     pub max_buffered_bytes: u64,
     pub usage: LedgerInfo,
+}
+
+/// A reload that was refused: the configuration that was there before still holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailedReload {
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Timestamp,
+    /// What is wrong, with file and line.
+    pub error: String,
 }
 
 /// Tenants from elsewhere, when they were last read.
@@ -107,6 +118,8 @@ pub struct PauseRequest {
 pub struct PauseReply {
     pub paused: Option<PauseInfo>,
     pub paused_tenants: BTreeMap<String, PauseInfo>,
+    /// Whether the daemon drains, so that it takes no new work until it is started again.
+    pub draining: bool,
     /// Whether this is on disk, so that it outlasts a restart.
     pub persistent: bool,
 }

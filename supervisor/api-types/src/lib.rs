@@ -37,8 +37,9 @@ mod token;
 
 pub use admin::{
     AdminStatus, AdminTenant, AdminTenantList, DrainReply, DrainRequest, EnvironmentStatus,
-    LedgerInfo, MAX_REASON_CHARS, PauseInfo, PauseReply, PauseRequest, TenantSourcesInfo,
-    TokenInfo, UsageFormat, UsagePeriod, UsageQuery, UsageReport, UsageRow, UsageSource,
+    FailedReload, LedgerInfo, MAX_REASON_CHARS, PauseInfo, PauseReply, PauseRequest,
+    TenantSourcesInfo, TokenInfo, UsageFormat, UsagePeriod, UsageQuery, UsageReport, UsageRow,
+    UsageSource,
 };
 pub use answer::{AnswerForm, Answered, Content, OutcomeForm, OutputFormat};
 pub use approval::{

@@ -126,7 +126,8 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
             Command::Resume(args) => {
                 let request = PauseRequest { tenant: args.tenant.clone(), reason: None };
                 let reply = client.resume(&request).await?;
-                said(daemon, args.tenant.as_deref(), &reply, "resumed")
+                let done = resumed(args.tenant.as_deref(), &reply);
+                said(daemon, args.tenant.as_deref(), &reply, &done)
             }
             Command::Drain(args) => {
                 let reply = client.drain(DrainRequest { exit: args.exit }).await?;
@@ -149,6 +150,25 @@ fn said(
         print::note("this could not be written to disk: a restart will not know of it");
     }
     daemon.confirm(tenant.unwrap_or("all tenants"), reply, done)
+}
+
+/// What is true after a resume: new work may be refused for other reasons.
+fn resumed(tenant: Option<&str>, reply: &PauseReply) -> String {
+    if reply.draining {
+        return "not paused any more, but the daemon is draining: it takes no new work until it is \
+                started again"
+            .to_owned();
+    }
+    let others: Vec<_> = reply.paused_tenants.keys().map(String::as_str).collect();
+    match tenant {
+        Some(_) if reply.paused.is_some() => {
+            "not paused by itself any more, but all tenants are".to_owned()
+        }
+        None if !others.is_empty() => {
+            format!("resumed, but for those paused by themselves: {}", others.join(", "))
+        }
+        _ => "resumed".to_owned(),
+    }
 }
 
 async fn usage(client: &mut Client, args: &UsageArgs) -> Result<(), Failure> {
@@ -174,4 +194,29 @@ async fn usage(client: &mut Client, args: &UsageArgs) -> Result<(), Failure> {
     }
     let report = client.usage(&query).await?;
     if args.daemon.json { print::json(&report) } else { show::usage(&report) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resume_claims_no_more_than_is_true() {
+        let (all, none) = (r#"{"since": "2027-01-01T00:00:00Z"}"#, "{}");
+        let of = |tenant, paused: &str, tenants: &str, draining: bool| {
+            let json = format!(
+                r#"{{"paused": {paused}, "paused_tenants": {tenants}, "draining": {draining},
+                    "persistent": true}}"#
+            );
+            resumed(tenant, &serde_json::from_str(&json).unwrap())
+        };
+        let team = format!(r#"{{"team": {all}}}"#);
+        assert_eq!(of(None, "null", none, false), "resumed");
+        assert_eq!(of(Some("a"), "null", &team, false), "resumed");
+        assert!(of(None, "null", &team, false).ends_with("paused by themselves: team"));
+        assert!(of(Some("a"), all, none, false).ends_with("but all tenants are"));
+        for tenant in [None, Some("a")] {
+            assert!(of(tenant, "null", none, true).contains("the daemon is draining"));
+        }
+    }
 }

@@ -92,6 +92,11 @@ fn work_is_paused_billed_and_drained_under_load_and_all_of_it_is_audited() {
         assert_eq!(said["paused_tenants"]["one"]["reason"], "unpaid");
         let refused = admin(&daemon, &["pause", "--reason", &"x".repeat(201)]);
         assert_ne!(refused.code(), 0);
+        let unknown = admin(&daemon, &["pause", "--tenant", "nosuch"]);
+        assert_ne!(unknown.code(), 0);
+        assert!(unknown.stderr().contains("there is no tenant \"nosuch\""), "{unknown:?}");
+        let paused = &admin_json(&daemon, &["status"])["paused_tenants"];
+        assert_eq!(paused.as_object().unwrap().keys().collect::<Vec<_>>(), ["one"]);
         // From the answer on nothing new is taken, of this tenant.
         for _ in 0..50 {
             let path = "/v1/sessions/s0/execute";
@@ -132,7 +137,11 @@ fn work_is_paused_billed_and_drained_under_load_and_all_of_it_is_audited() {
     drop(other.ask(&at, "POST", "/v1/sessions", Some(&json!({}))).expect_problem(503, "paused"));
     drop(admin(&daemon, &["resume"]).expect_code(0));
     assert_eq!(admin_json(&daemon, &["drain"])["exit"], false);
-    drop(other.ask(&at, "POST", "/v1/sessions", Some(&json!({}))).expect_problem(503, "draining"));
+    let refused = other.ask(&at, "POST", "/v1/sessions", Some(&json!({})));
+    let refused = refused.expect_problem(503, "draining");
+    assert!(refused["detail"].as_str().unwrap().contains("is draining"), "{refused}");
+    let resumed = admin(&daemon, &["resume"]).expect_code(0).stdout();
+    assert!(resumed.contains("but the daemon is draining"), "{resumed}");
     wait::until_true("no session", || admin_json(&daemon, &["status"])["sessions"] == json!({}));
     drop(admin(&daemon, &["drain", "--exit"]).expect_code(0));
     assert!(daemon.wait().success());
@@ -145,10 +154,12 @@ fn work_is_paused_billed_and_drained_under_load_and_all_of_it_is_audited() {
     let expected = [
         act("pause", "one", true),
         act("pause", "all tenants", false),
+        act("pause", "nosuch", false),
         act("resume", "one", true),
         act("pause", "all tenants", true),
         act("resume", "all tenants", true),
         act("drain", "all tenants", true),
+        act("resume", "all tenants", true),
         act("drain", "all tenants", true),
     ];
     assert_eq!(acts, expected);

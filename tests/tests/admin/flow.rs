@@ -55,7 +55,21 @@ fn tokens_are_replaced_and_work_is_drained_without_losing_any() {
     let of_reader = token(&reader, "reader", "read", "");
     let config = fs::read_to_string(daemon.dir().join("vivarium.toml")).unwrap();
     let config = config.replace(&of_old, &format!("{of_old_now}{of_new}{of_reader}"));
+    // One with an error changes nothing, and is shown until one succeeds.
+    let failed = || admin_json(&daemon, &["status"])["failed_reload"].clone();
+    assert_eq!(failed(), Value::Null);
+    reload(&daemon, &format!("nosuch_key = 1\n{config}"), "not reloaded");
+    let why = failed();
+    assert!(why["error"].as_str().unwrap().contains("vivarium.toml:1: "), "{why}");
+    assert!(
+        why["error"].as_str().unwrap().contains("nosuch_key") && why["at"].is_string(),
+        "{why}"
+    );
+    let shown = admin(&daemon, &["status"]).expect_code(0).stdout();
+    assert!(shown.contains("the configuration before it holds") && shown.contains("nosuch_key"));
+    assert_eq!(new.ask(&at, "GET", "/v1/sessions/s", None).status, 401);
     reload(&daemon, &config, RELOADED);
+    assert_eq!(failed(), Value::Null);
     // Both work, until the old one's time.
     let show = |token: &Token| token.ask(&at, "GET", "/v1/sessions/s", None);
     let (by_old, is_early) = (show(&old), since.elapsed() < OVERLAP);

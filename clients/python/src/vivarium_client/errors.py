@@ -108,7 +108,7 @@ class Unavailable(ServerError):
 
 
 class Draining(Unavailable):
-    """The daemon is shutting down (503)."""
+    """The daemon is draining: it takes no new work until it is started again (503)."""
 
 
 class ExecutionError(VivariumError):

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use vivarium_api_types::{
-    AdminStatus, AdminTenant, AdminTenantList, PauseInfo, TokenInfo, UsageReport,
+    AdminStatus, AdminTenant, AdminTenantList, FailedReload, PauseInfo, TokenInfo, UsageReport,
 };
 
 use crate::exit::Failure;
@@ -18,6 +18,11 @@ pub(super) fn status(status: &AdminStatus) -> Result<(), Failure> {
     row("version", status.version.clone());
     row("started", format!("{:.0} ({})", status.started_at, human::when(status.started_at, now)));
     row("mode", status.mode.clone());
+    if let Some(FailedReload { at, error }) = &status.failed_reload {
+        let (when, why) = (human::when(*at, now), one_line(error));
+        let text = format!("failed {at:.0} ({when}), the configuration before it holds: {why}");
+        row("reload", text);
+    }
     if status.draining {
         row("draining", "yes: no new work is taken".to_owned());
     }
@@ -31,7 +36,7 @@ pub(super) fn status(status: &AdminStatus) -> Result<(), Failure> {
     row("queued", status.queued.to_string());
     row("tenants", status.tenants.to_string());
     if let Some(sources) = &status.tenant_sources {
-        let why = sources.error.as_ref().map(|why| format!(": {}", escape(why)));
+        let why = sources.error.as_ref().map(|why| format!(": {}", one_line(why)));
         let when = human::when(sources.read_at, now);
         row("other tenants", format!("{}, read {when}{}", sources.state, why.unwrap_or_default()));
     }
@@ -50,6 +55,11 @@ pub(super) fn status(status: &AdminStatus) -> Result<(), Failure> {
     let why = usage.error.as_ref().map(|why| format!(": {}", escape(why))).unwrap_or_default();
     row("usage ledger", format!("{}{why}", usage.state));
     print::out(print::table(&rows, &[]).as_bytes())
+}
+
+/// What is wrong with a configuration, for a cell of a table: each error has a line of its own.
+fn one_line(errors: &str) -> String {
+    escape(errors).replace('\n', "; ")
 }
 
 fn pause(paused: &PauseInfo, now: Timestamp) -> String {

@@ -34,11 +34,15 @@ impl Running {
     pub(super) async fn reload(&mut self, args: &Args, host: &Host, engine: &Engine) {
         let sources = match sources(args, host.clone()) {
             Ok(sources) => Arc::new(sources),
-            Err(failure) => return tracing::error!("not reloaded: {}", failure.message()),
+            Err(failure) => {
+                tracing::error!("not reloaded: {}", failure.message());
+                return engine.reload_ended(Err(failure.message()));
+            }
         };
         match self.take_over(Arc::clone(&sources), engine).await {
             Err(failure) => {
                 tracing::error!("not reloaded: {}", failure.message());
+                engine.reload_ended(Err(failure.message()));
                 self.tell_tenants(engine, Err(failure.message()));
             }
             Ok(config::Reloaded { config, changed, kept }) => {
@@ -53,6 +57,7 @@ impl Running {
                 tracing::info!(changed = changed.join(", "), "configuration reloaded");
                 let has_tenants = changed.iter().any(|key| key.starts_with("tenant."));
                 self.config = config;
+                engine.reload_ended(Ok(()));
                 self.tell_tenants(engine, Ok(has_tenants));
             }
         }

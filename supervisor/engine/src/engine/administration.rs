@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use vivarium_api_types::{
-    AdminStatus, AdminTenant, AdminTenantList, DrainReply, EnvironmentStatus, LedgerInfo,
-    TenantInfo, TenantList, TenantSourcesInfo, TokenInfo, UsageRow,
+    AdminStatus, AdminTenant, AdminTenantList, DrainReply, EnvironmentStatus, FailedReload,
+    LedgerInfo, TenantInfo, TenantList, TenantSourcesInfo, TokenInfo, UsageRow,
 };
 use vivarium_metrics::Families;
 use vivarium_metrics::families::administration::TenantsRead;
@@ -24,7 +24,7 @@ use crate::usage::{Keeper, KeeperError, LedgerState, Schedule, UsageRange};
 /// Digits of a token's hash by which people tell it from others.
 const HASH_PREFIX: usize = 12;
 
-/// Of what is wrong with tenants, which may be many.
+/// Of what is wrong with a configuration, which may be much.
 const MAX_ERROR_CHARS: usize = 4000;
 
 #[derive(Debug)]
@@ -35,6 +35,7 @@ pub(super) struct Administration {
     /// Not there in an engine of the command line's, nor where it could not be kept.
     ledger: OnceLock<Result<Keeper, String>>,
     tenant_sources: Mutex<Option<TenantSourcesInfo>>,
+    failed_reload: Mutex<Option<FailedReload>>,
 }
 
 impl Default for Administration {
@@ -45,6 +46,7 @@ impl Default for Administration {
             stop: Notify::new(),
             ledger: OnceLock::new(),
             tenant_sources: Mutex::default(),
+            failed_reload: Mutex::default(),
         }
     }
 }
@@ -144,6 +146,7 @@ impl Engine {
             sessions,
             queued,
             tenants: settings.ceilings().len(),
+            failed_reload: self.failed_reload().clone(),
             tenant_sources: self.tenant_sources_info(&settings),
             environments: self.environments_status(),
             memory: self.memory_capacity(&settings),
@@ -161,10 +164,21 @@ impl Engine {
             Err(_) => ("failing", TenantsRead::Refused),
         };
         self.metrics().administration.tenants_read(read);
-        let error = outcome.err().map(|why| why.chars().take(MAX_ERROR_CHARS).collect());
+        let error = outcome.err().map(cut);
         let info = TenantSourcesInfo { state: state.to_owned(), read_at: Timestamp::now(), error };
         let noted = &self.inner.administration.tenant_sources;
         *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(info);
+    }
+
+    /// Notes that the configuration was to be reloaded: that it was, or why it stays as it is.
+    pub fn reload_ended(&self, outcome: Result<(), &str>) {
+        let failed = |why| FailedReload { at: Timestamp::now(), error: cut(why) };
+        *self.failed_reload() = outcome.err().map(failed);
+    }
+
+    fn failed_reload(&self) -> MutexGuard<'_, Option<FailedReload>> {
+        let failed = &self.inner.administration.failed_reload;
+        failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tenant_sources_info(&self, settings: &Settings) -> Option<TenantSourcesInfo> {
@@ -245,6 +259,10 @@ impl Engine {
     fn count(&self, state: vivarium_api_types::SessionState) -> u64 {
         self.status().sessions.get(<&str>::from(state)).copied().unwrap_or(0)
     }
+}
+
+fn cut(why: &str) -> String {
+    why.chars().take(MAX_ERROR_CHARS).collect()
 }
 
 fn schedule(settings: &Settings) -> Schedule {

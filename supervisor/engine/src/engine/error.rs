@@ -161,7 +161,7 @@ pub enum EngineError {
     /// `audit.on_full` is `stop`.
     #[error("the audit log cannot be written, so nothing new is run")]
     AuditUnavailable,
-    #[error("the daemon is shutting down")]
+    #[error("the daemon is draining: it takes no new work until it is started again")]
     Draining,
     /// An administrator takes no new work for now.
     #[error("the daemon is paused: it takes no new work until it is resumed{}", because(.0))]

@@ -63,7 +63,7 @@ impl Pauses {
         Ok(())
     }
 
-    fn change(&self, change: impl FnOnce(&mut Paused)) -> PauseReply {
+    fn change(&self, change: impl FnOnce(&mut Paused)) -> Change {
         let mut state = self.lock();
         change(&mut state.paused);
         self.any.store(state.paused != Paused::default(), Ordering::Relaxed);
@@ -79,9 +79,14 @@ impl Pauses {
                 false
             }
         };
-        let Paused { all, tenants } = state.paused.clone();
-        PauseReply { paused: all, paused_tenants: tenants, persistent }
+        Change { now: state.paused.clone(), persistent }
     }
+}
+
+/// What is paused after a change, and whether that is on disk.
+struct Change {
+    now: Paused,
+    persistent: bool,
 }
 
 impl Engine {
@@ -108,8 +113,8 @@ impl Engine {
         self.inner.administration.pauses.now().all
     }
 
-    /// Refuses new sessions and executions from now on. A tenant that is not configured can be paused
-    /// too: it may be removed for now.
+    /// Refuses new sessions and executions from now on. A tenant that is removed later stays paused, and
+    /// is so when it comes back.
     pub fn pause(&self, request: PauseRequest) -> Result<PauseReply, EngineError> {
         let PauseRequest { tenant, reason } = request;
         if let Some(reason) = &reason
@@ -119,9 +124,9 @@ impl Engine {
                 format!("at most {MAX_REASON_CHARS} characters, none of them control characters");
             return Err(EngineError::invalid("reason", why));
         }
-        check_name(tenant.as_deref())?;
+        self.check_known(tenant.as_deref())?;
         let info = PauseInfo { since: Timestamp::now(), reason };
-        Ok(self.inner.administration.pauses.change(|paused| match tenant {
+        Ok(self.change_pauses(|paused| match tenant {
             None => paused.all = Some(info),
             Some(tenant) => {
                 paused.tenants.insert(tenant, info);
@@ -132,29 +137,41 @@ impl Engine {
     /// Takes new work again: of a tenant that was paused by itself, or of all. Neither undoes the
     /// other.
     pub fn resume(&self, request: &PauseRequest) -> Result<PauseReply, EngineError> {
-        check_name(request.tenant.as_deref())?;
-        Ok(self.inner.administration.pauses.change(|paused| match &request.tenant {
+        self.check_known(request.tenant.as_deref())?;
+        Ok(self.change_pauses(|paused| match &request.tenant {
             None => paused.all = None,
             Some(tenant) => {
                 paused.tenants.remove(tenant);
             }
         }))
     }
-}
 
-fn check_name(tenant: Option<&str>) -> Result<(), EngineError> {
-    match tenant {
-        Some(tenant) if !super::is_valid_id(tenant) => {
-            Err(EngineError::invalid("tenant", format!("{tenant:?} is no name of a tenant")))
+    fn change_pauses(&self, change: impl FnOnce(&mut Paused)) -> PauseReply {
+        let Change { now, persistent } = self.inner.administration.pauses.change(change);
+        let Paused { all, tenants } = now;
+        let draining = self.is_draining();
+        PauseReply { paused: all, paused_tenants: tenants, draining, persistent }
+    }
+
+    /// Refuses a name that is no tenant's: none of the configuration, the directory or the command, none
+    /// with sessions left, none that is paused.
+    fn check_known(&self, tenant: Option<&str>) -> Result<(), EngineError> {
+        let Some(name) = tenant else { return Ok(()) };
+        let has_session = || self.inner.registry.all().iter().any(|it| it.identity.tenant == name);
+        let is_paused = || self.inner.administration.pauses.now().tenants.contains_key(name);
+        if self.settings().ceilings().contains_key(name) || has_session() || is_paused() {
+            return Ok(());
         }
-        _ => Ok(()),
+        let why =
+            format!("there is no tenant {name:?}; `vivarium admin tenants` has those there are");
+        Err(EngineError::invalid("tenant", why))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::{echoing, engine, settings};
+    use crate::engine::testing::{echoing, engine, settings, tenant};
     use crate::engine::tests::{code, named, shows};
 
     fn of(tenant: Option<&str>) -> PauseRequest {
@@ -193,6 +210,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_tenant_that_nobody_knows_is_refused_by_name() {
+        let mut settings = settings();
+        settings.tenants.insert("a".to_owned(), tenant("secret"));
+        let (engine, _) = echoing(settings.clone());
+        for unknown in ["nosuch", "a/b", "default"] {
+            for refused in [engine.pause(of(Some(unknown))), engine.resume(&of(Some(unknown)))] {
+                let refused = refused.unwrap_err();
+                assert_eq!(refused.code(), "invalid_field");
+                let name = format!("{unknown:?}");
+                assert!(refused.to_string().contains(&name), "{refused}");
+            }
+        }
+        // One that is removed while it is paused stays so, and can be resumed.
+        engine.pause(of(Some("a"))).unwrap();
+        settings.tenants = BTreeMap::from([("b".to_owned(), tenant("other"))]);
+        engine.reload(settings.into()).await;
+        assert!(engine.pause(of(Some("b"))).unwrap().paused_tenants.contains_key("a"));
+        assert!(!engine.resume(&of(Some("a"))).unwrap().paused_tenants.contains_key("a"));
+        engine.resume(&of(Some("a"))).unwrap_err();
+        engine.drain(false);
+        assert!(engine.resume(&of(None)).unwrap().draining);
+    }
+
+    #[tokio::test]
     async fn what_runs_goes_on_and_ends_while_all_are_paused() {
         let (engine, _, mut launched) = engine(settings());
         let running = {
@@ -222,7 +263,7 @@ mod tests {
         assert!(reply.persistent);
         let other = Pauses::default();
         other.restore(dir.path()).unwrap();
-        assert_eq!(other.now(), pauses.now());
+        assert_eq!(other.now(), reply.now);
         assert!(other.any.load(Ordering::Relaxed));
         fs::write(dir.path().join(FILE), "{").unwrap();
         Pauses::default().restore(dir.path()).unwrap_err();

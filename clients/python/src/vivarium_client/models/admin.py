@@ -30,6 +30,8 @@ class PauseReply:
     paused: Optional[PauseInfo]
     """Of all tenants, if they are."""
     paused_tenants: dict[str, PauseInfo]
+    draining: bool
+    """Whether the daemon takes no new work until it is started again."""
     persistent: bool
     """Whether this is on disk, so that it outlasts a restart."""
 
@@ -38,6 +40,7 @@ class PauseReply:
         return cls(
             _pause(reader, "paused"),
             _pauses(reader),
+            reader.flag("draining"),
             reader.flag("persistent"),
         )
 
@@ -97,6 +100,19 @@ class LedgerInfo:
 
 
 @dataclass(frozen=True)
+class FailedReload:
+    """A reload that was refused: the configuration that was there before still holds."""
+
+    at: datetime
+    error: str
+    """What is wrong, with file and line."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> FailedReload:
+        return cls(reader.time("at"), reader.text("error"))
+
+
+@dataclass(frozen=True)
 class TenantSourcesInfo:
     """Tenants from a directory or a command, when they were last read."""
 
@@ -128,6 +144,8 @@ class AdminStatus:
     """By state."""
     queued: int
     tenants: int
+    failed_reload: Optional[FailedReload]
+    """None after a reload that did not fail."""
     tenant_sources: Optional[TenantSourcesInfo]
     """None if all tenants are in the configuration file."""
     environments: tuple[EnvironmentStatus, ...]
@@ -138,6 +156,7 @@ class AdminStatus:
 
     @classmethod
     def _read(cls, reader: Reader) -> AdminStatus:
+        failed = reader.optional_object("failed_reload")
         sources = reader.optional_object("tenant_sources")
         return cls(
             version=reader.text("version"),
@@ -151,6 +170,7 @@ class AdminStatus:
             sessions=reader.sizes("sessions"),
             queued=reader.integer("queued"),
             tenants=reader.integer("tenants"),
+            failed_reload=None if failed is None else FailedReload._read(failed),
             tenant_sources=None if sources is None else TenantSourcesInfo._read(sources),
             environments=tuple(map(EnvironmentStatus._read, reader.objects("environments"))),
             memory=MemoryCapacity._read(reader.object("memory")),

@@ -359,7 +359,7 @@ impl Engine {
                 () = sleep(MEASURE_EVERY) => {}
             }
             if self.is_draining() {
-                return Err(Failed::because("the daemon is shutting down"));
+                return Err(Failed::because("the daemon is draining"));
             }
             // What uv unpacks and downloads is there too until the end: as much again.
             let (bytes, inodes) = artefacts.measure(staging, max_inodes.saturating_mul(2)).await?;

@@ -137,11 +137,11 @@ impl Actor {
         if is_any { self.dispatch_all() } else { Step::Continue(()) }
     }
 
-    /// The daemon shuts down: nobody is to wait for people.
+    /// The daemon drains: nobody is to wait for people.
     pub(super) fn end_awaiting(&mut self) {
         for context in self.contexts.numbers() {
             while let Some(at) = self.first_awaiting(context) {
-                self.withdraw((context, at), Cause::Draining, "the daemon is shutting down");
+                self.withdraw((context, at), Cause::Draining, "the daemon is draining");
             }
         }
     }

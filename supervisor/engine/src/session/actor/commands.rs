@@ -235,7 +235,7 @@ impl Actor {
     /// Why the session ends that somebody wanted to end.
     fn closing(&self, cause: Cause) -> String {
         match cause {
-            Cause::Draining => "the daemon is shutting down".to_owned(),
+            Cause::Draining => "the daemon is draining".to_owned(),
             Cause::Expired => self.session.why_expired(),
             _ => "the session was deleted".to_owned(),
         }

@@ -84,6 +84,8 @@ fn of_property(name: &str) -> Option<&'static str> {
         "max_buffered_bytes" => "The most that it may hold of them",
         "paused" => "Since when and why new work is refused; null if it is not",
         "paused_tenants" => "The tenants that are paused by themselves",
+        "at" => "When it happened",
+        "failed_reload" => "Why the last reload changed nothing; null after one that succeeded",
         "started_at" => "When it was started",
         "uptime_seconds" => "How long it has run",
         "processes" => "Processes and threads now",
