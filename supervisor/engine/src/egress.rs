@@ -37,7 +37,7 @@ pub use gate::GateError;
 pub use launch::GateLaunch;
 pub use rules::covers;
 pub use secrets::SecretError;
-pub use webhook::tell_webhook;
+pub use webhook::{WebhookSecretError, check_webhook_secret, tell_webhook};
 
 /// Commands that may wait for the keeper.
 const COMMANDS: usize = 64;

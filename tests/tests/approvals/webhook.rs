@@ -5,14 +5,15 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use serde_json::{Value, json};
 use vivarium_tests::host::{self, Requirement};
-use vivarium_tests::http::Endpoint;
-use vivarium_tests::tenants::Token;
+use vivarium_tests::http::{Client, Endpoint};
+use vivarium_tests::tenants::{RELOADED, Token, reload};
 use vivarium_tests::{Daemon, program, wait};
 
 use super::{allow, approval, ask, decide, done, make, setup, until};
@@ -115,6 +116,47 @@ fn daemon(rule: &str, more: &str) -> (Daemon, Receiver<Request>, Token, tempfile
     );
     let (setup, one, _) = setup(rule);
     (setup.config("approval", &webhook).start(), received, one, dir)
+}
+
+/// As after somebody who edits as root: the daemon's user cannot read it.
+fn lock(path: &Path, is_locked: bool) {
+    let mode = if is_locked { 0o000 } else { 0o644 };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn secret_that_the_daemon_can_not_read_is_noticed_at_start_and_reload() {
+    let dir = program::temp_dir();
+    let secret = dir.path().join("secret");
+    fs::write(&secret, SECRET).unwrap();
+    lock(&secret, true);
+    let webhook = format!(
+        "webhook_url = \"https://hook.example\"\nwebhook_secret_file = {secret:?}\n\
+         timeout = \"1m\""
+    );
+    let configured = || setup("").0.config("approval", &webhook);
+    let (status, log) = configured().try_start().unwrap_err();
+    let named = format!("cannot read {} (fix: ", secret.display());
+    assert_eq!(status.code(), Some(2), "{log}");
+    assert!(log.contains("approval.webhook_secret_file") && log.contains(&named), "{log}");
+    // The control, and then a reload.
+    lock(&secret, false);
+    let daemon = configured().start();
+    lock(&secret, true);
+    let config = fs::read_to_string(daemon.dir().join("vivarium.toml")).unwrap();
+    let other = config.replace("timeout = \"1m\"", "timeout = \"2m\"");
+    reload(&daemon, &other, "not reloaded");
+    let status = Client::connect(&daemon.unix()).json("GET", "/v1/admin/status", None);
+    let why = status.expect_success()["failed_reload"].clone();
+    assert!(why["error"].as_str().unwrap().contains(&named), "{why}");
+    assert!(!daemon.log().contains("configuration reloaded"));
+    fs::write(&secret, "whsec_short").unwrap();
+    lock(&secret, false);
+    reload(&daemon, &other, "base64");
+    assert!(!daemon.log().contains("whsec_short"));
+    fs::write(&secret, SECRET).unwrap();
+    reload(&daemon, &other, RELOADED);
+    daemon.stop_and_check();
 }
 
 fn next(requests: &Receiver<Request>) -> Request {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use vivarium_audit::Event;
 use vivarium_engine::Engine;
+use vivarium_engine::egress::check_webhook_secret;
 use vivarium_server::config::{self, Config, Host, Sources};
 
 use super::Args;
@@ -25,6 +26,23 @@ pub(super) fn sources(args: &Args, host: Host) -> Result<Sources, Failure> {
     Ok(Sources { all_tenants: true, ..sources })
 }
 
+/// Whether files with secrets are looked at too.
+#[derive(Clone, Copy)]
+enum Secrets {
+    Check,
+    /// They are those of the configuration that holds.
+    Known,
+}
+
+fn read(sources: &Sources, secrets: Secrets) -> Result<Config, Failure> {
+    let config = options::resolve(sources)?;
+    if let Secrets::Check = secrets {
+        check_webhook_secret(&config.settings.approval.webhook)
+            .map_err(|error| Failure::new(Exit::Usage, &error))?;
+    }
+    Ok(config)
+}
+
 impl Running {
     pub(super) fn new(config: Config, sources: Sources) -> Self {
         Self { config, sources: Arc::new(sources), refused: None }
@@ -39,7 +57,7 @@ impl Running {
                 return engine.reload_ended(Err(failure.message()));
             }
         };
-        match self.take_over(Arc::clone(&sources), engine).await {
+        match self.take_over(Arc::clone(&sources), engine, Secrets::Check).await {
             Err(failure) => {
                 tracing::error!("not reloaded: {}", failure.message());
                 engine.reload_ended(Err(failure.message()));
@@ -65,7 +83,7 @@ impl Running {
 
     /// Reads the tenants of `[tenants]` again, and what the file said when it was last read.
     pub(super) async fn reload_tenants(&mut self, engine: &Engine) {
-        match self.take_over(Arc::clone(&self.sources), engine).await {
+        match self.take_over(Arc::clone(&self.sources), engine, Secrets::Known).await {
             Err(failure) => {
                 let why = failure.message().to_owned();
                 if self.refused.as_ref() != Some(&why) {
@@ -93,9 +111,10 @@ impl Running {
         &self,
         sources: Arc<Sources>,
         engine: &Engine,
+        secrets: Secrets,
     ) -> Result<config::Reloaded, Failure> {
         // It reads files, and may wait for a program.
-        let resolved = tokio::task::spawn_blocking(move || options::resolve(&sources)).await;
+        let resolved = tokio::task::spawn_blocking(move || read(&sources, secrets)).await;
         let new = resolved.map_err(|error| Failure::says(Exit::Usage, error.to_string()))??;
         let reloaded = config::reload(&engine.settings(), &self.config, &new)
             .map_err(|errors| Failure::says(Exit::Usage, errors.to_string()))?;

@@ -5,8 +5,8 @@
 //! the answer to a request of ours can: it comes over the connection that the gate made. Whatever goes
 //! wrong leaves the call to the queue, and its deadline denies it.
 
-use std::fs::File;
-use std::io::Read;
+mod secret;
+
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -26,7 +26,10 @@ use vivarium_metrics::families::approvals::WebhookResult;
 
 use super::Egress;
 use crate::approvals::Approvals;
-use crate::settings::{SecretSource, Webhook};
+use crate::settings::Webhook;
+use secret::key;
+
+pub use secret::{WebhookSecretError, check_webhook_secret};
 
 /// Who decided.
 const BY: &str = "webhook";
@@ -43,23 +46,6 @@ const AT_ONCE: usize = 32;
 
 /// More than an answer that decides needs.
 const MAX_ANSWER_BYTES: usize = 16 << 10;
-
-/// Keys of Standard Webhooks have 24 to 64 bytes, in base64 after this.
-const KEY_PREFIX: &str = "whsec_";
-const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
-
-/// A key's file is not longer.
-const MAX_KEY_FILE_BYTES: u64 = 4096;
-
-#[derive(Debug, thiserror::Error)]
-enum KeyError {
-    #[error("approval.webhook_secret_credential: the service has no credential of this name")]
-    NoCredential,
-    #[error("read the webhook's secret")]
-    Read(#[source] std::io::Error),
-    #[error("the webhook's secret is not `whsec_` and 24 to 64 bytes in base64")]
-    Malformed,
-}
 
 /// What is sent.
 #[derive(Debug, Serialize)]
@@ -229,21 +215,6 @@ fn signature(key: &[u8], id: &str, second: i64, body: &[u8]) -> String {
     format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
 
-/// The key, read anew for each request: a new one takes effect at once.
-///
-/// # Errors
-/// [`KeyError`]
-fn key(source: &SecretSource) -> Result<Vec<u8>, KeyError> {
-    let path = source.path().ok_or(KeyError::NoCredential)?;
-    let mut text = String::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text))
-        .map_err(KeyError::Read)?;
-    let key = text.trim().strip_prefix(KEY_PREFIX).ok_or(KeyError::Malformed)?;
-    let key = STANDARD.decode(key).map_err(|_| KeyError::Malformed)?;
-    if KEY_BYTES.contains(&key.len()) { Ok(key) } else { Err(KeyError::Malformed) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,21 +244,5 @@ mod tests {
             assert!(matches!(of(status, allow), Sent::Failed(_)), "{status}");
         }
         assert!(matches!(of(410, allow), Sent::Gone));
-    }
-
-    #[test]
-    fn keys_are_whole_or_none() {
-        let dir = tempfile::tempdir().unwrap();
-        let of = |text: &str| {
-            let path = dir.path().join("key");
-            std::fs::write(&path, text).unwrap();
-            key(&SecretSource::File(path))
-        };
-        assert_eq!(of("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n").unwrap().len(), 24);
-        for bad in ["", "whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_AAAA", "whsec_!"] {
-            assert!(matches!(of(bad), Err(KeyError::Malformed)), "{bad}");
-        }
-        let missing = key(&SecretSource::File(dir.path().join("none")));
-        assert!(matches!(missing, Err(KeyError::Read(_))));
     }
 }

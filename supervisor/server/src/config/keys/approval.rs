@@ -100,7 +100,8 @@ pub(super) const KEYS: &[Key] = &[
         flag: None,
         reloads: true,
         doc: "A file with the secret that signs these requests: `whsec_` and 24 to 64 bytes in base64. It \
-              is read for each request. `webhook_url` needs it, or the next.",
+              is read for each request; a start or reload is refused if the daemon's user cannot read it. \
+              `webhook_url` needs it, or the next.",
         set: Setter::Approval(|approval, value| {
             put(&mut approval.webhook.secret, value.path().map(|it| Some(SecretSource::File(it))))
         }),
