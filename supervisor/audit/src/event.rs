@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use vivarium_api_types::LimitsInfo;
+use vivarium_api_types::{LimitsInfo, VolumeMount};
 use vivarium_protocol::outcome::{Cause, State, Status};
 use vivarium_protocol::policy::Network;
 
@@ -69,6 +69,18 @@ pub enum Event {
     ApprovalEnded(Box<ApprovalEnded>),
     Admin(Box<AdminAct>),
     Environment(Box<EnvironmentChange>),
+    Home(Box<StoreChange>),
+    Volume(Box<StoreChange>),
+}
+
+/// A home or volume was made or removed.
+#[derive(Debug, Clone, Serialize)]
+pub struct StoreChange {
+    pub tenant: String,
+    /// A volume's name; a home's id: that of its sessions, or `@tenant`.
+    pub name: String,
+    /// `created`, `removed` or `expired`.
+    pub change: &'static str,
 }
 
 /// A build of an environment that ended, or the removal of one.
@@ -109,6 +121,12 @@ pub struct SessionCreated {
     pub environment: String,
     pub network: Network,
     pub limits: LimitsInfo,
+    /// The id of its home.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<String>,
+    /// The volumes that it sees, and where.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<VolumeMount>,
 }
 
 #[derive(Debug, Clone, Serialize)]

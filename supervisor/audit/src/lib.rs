@@ -27,7 +27,7 @@ pub use csv::csv;
 pub use event::{
     AdminAct, ApprovalAsked, ApprovalEnded, BreakRecord, CAPTURE_BYTES, Captured, EgressCounts,
     EgressDecision, EnvironmentChange, Event, ExecutionEnded, ExecutionStarted, Previous,
-    SessionCreated, SessionEnded, Usage, WorkHash,
+    SessionCreated, SessionEnded, StoreChange, Usage, WorkHash,
 };
 pub use log::{AuditLog, Unavailable, Written};
 pub use open::OpenError;

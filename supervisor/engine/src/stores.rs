@@ -28,6 +28,7 @@ use std::time::SystemTime;
 
 use jiff::Timestamp;
 use nix::fcntl::Flock;
+use vivarium_audit::{AuditLog, Event, StoreChange};
 use vivarium_protocol::message::{StorageOperation, StorageReply};
 use vivarium_protocol::policy::SubordinateIds;
 
@@ -137,6 +138,7 @@ pub struct Stores {
     root: PathBuf,
     helper: StorageHelper,
     ids: Option<Arc<IdPool>>,
+    audit: AuditLog,
     state: Mutex<State>,
     reads: Arc<tokio::sync::Semaphore>,
     /// No other daemon uses the directory.
@@ -218,6 +220,7 @@ impl Stores {
         state_dir: &Path,
         backend: Arc<dyn Backend>,
         ids: Option<Arc<IdPool>>,
+        audit: AuditLog,
     ) -> std::io::Result<Option<Arc<Self>>> {
         let root = state_dir.join("homes");
         let Some(lock) = disk::lock(&root)? else { return Ok(None) };
@@ -237,7 +240,7 @@ impl Stores {
         let reads = Arc::new(tokio::sync::Semaphore::new(read::MAX_READS));
         let state = Mutex::new(state);
         let helper = StorageHelper { backend, ids: ids.clone() };
-        let stores = Arc::new(Self { root, helper, ids, state, reads, _lock: lock });
+        let stores = Arc::new(Self { root, helper, ids, audit, state, reads, _lock: lock });
         for dir in found.leftovers {
             if let Err(error) = stores.remove_dir(&dir).await {
                 tracing::warn!(%error, dir = %dir.display(), "a removed home or volume is left behind");
@@ -312,12 +315,18 @@ impl Stores {
         let store = Arc::new(Self::store(tenant, key.clone(), dir));
         // It is empty, and nobody has to look.
         store.quota.set(Measured::default());
+        self.note(tenant, &key, "created");
         state.stores.insert((tenant.to_owned(), key), Arc::clone(&store));
         Ok(store)
     }
 
-    /// Removes a home or volume with all that is in it.
-    pub async fn remove(&self, tenant: &str, key: &StoreKey) -> Result<(), StoreError> {
+    /// Removes a home or volume with all that is in it. `change` is what the audit log calls that.
+    pub async fn remove(
+        &self,
+        tenant: &str,
+        key: &StoreKey,
+        change: &'static str,
+    ) -> Result<(), StoreError> {
         let failed = |error: &dyn std::fmt::Display| {
             StoreError::Failed(format!("remove the {} {:?}: {error}", key.what(), key.id()))
         };
@@ -330,9 +339,19 @@ impl Stores {
             }
             let aside = disk::put_aside(&store.dir).map_err(|error| failed(&error))?;
             state.stores.remove(&at);
+            // From here on it is gone for its tenant, whatever becomes of the rest.
+            self.note(tenant, key, change);
             aside
         };
         self.remove_dir(&aside).await.map_err(|error| failed(&error))
+    }
+
+    fn note(&self, tenant: &str, key: &StoreKey, change: &'static str) {
+        self.audit.record(|| {
+            let (tenant, name) = (tenant.to_owned(), key.id().to_owned());
+            let said = Box::new(StoreChange { tenant, name, change });
+            if key.is_home() { Event::Home(said) } else { Event::Volume(said) }
+        });
     }
 
     /// Removes a directory that no session can have any more.

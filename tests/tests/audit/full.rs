@@ -55,9 +55,13 @@ fn gaps(at: &Path) -> Vec<u64> {
 fn with_stop_nothing_new_runs_and_nothing_is_lost() {
     let Some(small) = Small::mount() else { return };
     let at = small.log();
-    let daemon = setup(&at, "on_full = \"stop\"\ncapture_code = true").start();
+    let daemon = setup(&at, "on_full = \"stop\"\ncapture_code = true")
+        .config("homes", "allowed = [\"volumes\"]")
+        .start();
     let session = daemon.session_with(&json!({"id": "s"}));
     drop(session.execute("1"));
+    let make = |name: &str| daemon.request("POST", "/v1/volumes", Some(&json!({ "name": name })));
+    assert_eq!(make("v").status, 201);
     small.fill();
     let filling = format!("# {}", "x".repeat(8_000));
     // The disk is found to be full by the first that is to be written.
@@ -72,6 +76,9 @@ fn with_stop_nothing_new_runs_and_nothing_is_lost() {
     });
     drop(refused.expect_problem(503, "audit_unavailable"));
     assert!(refused.header("retry-after").is_some());
+    // Nor is a volume made, which would be a line for each; what is there can go.
+    make("w").expect_problem(503, "audit_unavailable");
+    assert_eq!(daemon.request("DELETE", "/v1/volumes/v", None).status, 204);
     let metrics = String::from_utf8(daemon.request("GET", "/metrics", None).body).unwrap();
     assert!(metrics.contains("\nvivarium_audit_refusing 1\n"), "{metrics}");
     small.empty();
@@ -82,6 +89,7 @@ fn with_stop_nothing_new_runs_and_nothing_is_lost() {
     let (intact, report) = verify(&at, &[]);
     assert!(intact && report["lost"] == 0, "{report}");
     assert_eq!(of_event(&lines(&at), "execution_ended").len(), ran + 1);
+    assert_eq!(of_event(&lines(&at), "volume").len(), 2);
     assert_eq!(gaps(&at), [0], "it is told, and nothing is missing");
 }
 

@@ -52,14 +52,48 @@ fn every_execution_of_many_at_once_is_in_the_log_before_it_is_answered() {
 fn commands_refusals_and_ends_are_told_with_their_cause() {
     let place = place();
     let at = place.path().join("audit");
-    let daemon = setup(&at, "").start();
+    let offered = "allowed = [\"session\", \"tenant\", \"volumes\"]";
+    let daemon = setup(&at, "").config("homes", offered).start();
     let session = daemon.session_with(&json!({"id": "s"}));
     drop(session.command(&json!({"argv": ["sh", "-c", "exit 3"]})));
     drop(session.execute_for(300, "while True: pass"));
     drop(session.execute("import os; os._exit(7)"));
     drop(daemon.run(&json!({"code": "1/0"})));
+    // Homes and volumes: who had which, and when they came and went.
+    let volume = json!({"name": "v"});
+    assert_eq!(daemon.request("POST", "/v1/volumes", Some(&volume)).status, 201);
+    daemon.request("POST", "/v1/volumes", Some(&volume)).expect_problem(409, "volume_exists");
+    let mounted = json!([{"name": "v", "path": "/mnt/in", "read_only": true}]);
+    let spec = json!({"id": "h", "home": "session", "volumes": mounted});
+    let at_home = daemon.session_with(&spec);
+    daemon.request("DELETE", "/v1/volumes/v", None).expect_problem(409, "volume_in_use");
+    assert_eq!(at_home.request("DELETE", "", None).status, 204);
+    for path in ["/v1/volumes/v", "/v1/homes/h"] {
+        assert_eq!(daemon.request("DELETE", path, None).status, 204);
+    }
     daemon.stop_and_check();
     let all = lines(&at);
+    let of_stores = all.iter().filter(|line| line["event"] == "home" || line["event"] == "volume");
+    let told: Vec<_> = of_stores
+        .map(|line| [&line["event"], &line["tenant"], &line["name"], &line["change"]])
+        .collect();
+    let expected = [
+        ["volume", "default", "v", "created"],
+        ["home", "default", "h", "created"],
+        ["volume", "default", "v", "removed"],
+        ["home", "default", "h", "removed"],
+    ];
+    assert_eq!(json!(told), json!(expected));
+    let created = of_event(&all, "session_created");
+    let of = |id: &str| *created.iter().find(|line| line["session"] == id).unwrap();
+    assert_eq!((&of("h")["home"], &of("h")["volumes"]), (&json!("h"), &mounted));
+    assert!(of("s").get("home").is_none() && of("s").get("volumes").is_none(), "{created:?}");
+    let dir = at.to_str().unwrap();
+    let export = ["audit", "export", "--format", "csv", "--event", "volume", "--dir", dir];
+    let csv = program::run(&export).expect_code(0).stdout();
+    let ends: Vec<_> = csv.lines().collect();
+    let columns = ",result,outcome,by,reason,environment,network,name,change";
+    assert!(ends[0].ends_with(columns) && ends[2].ends_with(",v,removed"), "{csv}");
     let ended = of_event(&all, "execution_ended");
     let told: Vec<_> = ended.iter().map(|l| (l["kind"].as_str(), l["status"].as_str())).collect();
     let (code, command) = (Some("code"), Some("command"));

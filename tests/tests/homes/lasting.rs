@@ -1,8 +1,11 @@
 //! How long homes stay, and what sessions find in them.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::json;
 use vivarium_tests::daemon::Setup;
-use vivarium_tests::program::Runner;
+use vivarium_tests::program::{self, Runner};
 
 use crate::{at_home, delete, end, get, paths, run, runners, setup};
 
@@ -86,7 +89,12 @@ fn home_in_use_is_not_removed() {
 
 #[test]
 fn home_expires() {
-    let daemon = setup(Runner::default(), "expire_after = \"1s\"").start();
+    let place = program::temp_dir();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let log = place.path().join("audit");
+    let daemon = setup(Runner::default(), "expire_after = \"1s\"")
+        .config("audit", &format!("dir = {log:?}"))
+        .start();
     let kept = at_home(&daemon, "kept");
     end(&at_home(&daemon, "gone"));
     vivarium_tests::wait::until_true("the home's end", || {
@@ -94,6 +102,10 @@ fn home_expires() {
     });
     assert_eq!(get(&daemon, "/v1/homes/kept").status, 200);
     run(&kept, "open('/home/sandbox/f', 'w').close()");
+    let read = || fs::read_to_string(log.join("audit-000001.jsonl")).unwrap();
+    let expired = r#""event":"home","tenant":"default","name":"gone","change":"expired""#;
+    vivarium_tests::wait::until_true("the line", || read().contains(expired));
+    assert_eq!(read().matches("expired").count(), 1, "{}", read());
 }
 
 #[test]

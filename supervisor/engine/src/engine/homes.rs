@@ -10,6 +10,7 @@ use vivarium_api_types::{
     FileInfo, FileList, FilePage, HomeInfo, HomeKind, HomeList, SessionSpec, StorageInfo,
     VolumeInfo, VolumeList, VolumeMount,
 };
+use vivarium_audit::AuditLog;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{FileOperation, FileProblem, FileReply};
 use vivarium_protocol::outcome::Cause;
@@ -30,12 +31,15 @@ pub(super) async fn open(
     settings: &Settings,
     backend: &Arc<dyn Backend>,
     ids: Option<&Arc<IdPool>>,
+    audit: &AuditLog,
 ) -> Result<Arc<Stores>, &'static str> {
     if !settings.homes.are_offered() {
         return Err("the operator does not offer homes and volumes (homes.allowed)");
     }
     let backend = Arc::clone(backend);
-    match Stores::open(&settings.server.state_dir, backend, ids.map(Arc::clone)).await {
+    match Stores::open(&settings.server.state_dir, backend, ids.map(Arc::clone), audit.clone())
+        .await
+    {
         Ok(Some(stores)) => Ok(stores),
         Ok(None) => {
             tracing::warn!("no homes and volumes: another daemon uses those of server.state_dir");
@@ -197,9 +201,10 @@ impl Engine {
     }
 
     /// Makes a volume.
-    pub fn make_volume(&self, tenant: &str, name: &str) -> Result<VolumeInfo, EngineError> {
+    pub async fn make_volume(&self, tenant: &str, name: &str) -> Result<VolumeInfo, EngineError> {
         self.check_open(tenant)?;
         check_name(name)?;
+        self.admit_audit().await?;
         let settings = self.settings();
         let max = settings.homes.max_per_tenant.get();
         let (stores, quota) = (self.stores()?, settings.home_quota(tenant));
@@ -215,7 +220,7 @@ impl Engine {
         self.check_open(tenant)?;
         let (stores, tenant) = (Arc::clone(self.stores()?), tenant.to_owned());
         // A task: if the caller goes away, what has begun is still finished.
-        let removing = tokio::spawn(async move { stores.remove(&tenant, &key).await });
+        let removing = tokio::spawn(async move { stores.remove(&tenant, &key, "removed").await });
         let removed = removing.await.map_err(|error| EngineError::Internal(error.to_string()))?;
         Ok(removed?)
     }

@@ -131,7 +131,7 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
     Ok(Host {
         approvals,
         egress,
-        stores: homes::open(settings, &backend, ids.as_ref()).await,
+        stores: homes::open(settings, &backend, ids.as_ref(), &audit).await,
         ids,
         backend,
         cgroups,

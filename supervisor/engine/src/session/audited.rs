@@ -61,6 +61,8 @@ pub(super) fn created(session: &Session, observer: &Observer) {
             environment: environment.clone(),
             network: *network,
             limits: Limits::clone(&session.limits()).into(),
+            home: session.home_id().map(str::to_owned),
+            volumes: session.volumes(),
         }))
     });
 }

@@ -62,6 +62,12 @@ impl Session {
         self.stores().iter().find_map(of).unwrap_or_default()
     }
 
+    /// What the API calls its home.
+    pub(super) fn home_id(&self) -> Option<&str> {
+        let home = self.stores().iter().find(|one| one.store.key.is_home())?;
+        Some(home.store.key.id())
+    }
+
     pub(super) fn volumes(&self) -> Vec<VolumeMount> {
         let of = |one: &StoreUse| match &one.store.key {
             StoreKey::Volume(name) => Some(VolumeMount {

@@ -74,7 +74,7 @@ impl Stores {
             store.key.is_home() && !store.in_use() && unused.is_ok_and(|unused| unused > after)
         };
         for store in self.all().into_iter().filter(|store| is_old(store)) {
-            match self.remove(&store.tenant, &store.key).await {
+            match self.remove(&store.tenant, &store.key, "expired").await {
                 Ok(()) => tracing::info!(tenant = store.tenant, "a home has expired"),
                 Err(error) => tracing::warn!(%error, tenant = store.tenant, "a home stays"),
             }

@@ -134,7 +134,7 @@ async fn make_volume(
     Caller(tenant): Caller,
     Json(spec, _reserved): Json<VolumeSpec>,
 ) -> Result<(StatusCode, Answer<VolumeInfo>), Problem> {
-    Ok((StatusCode::CREATED, Answer(api.engine.make_volume(&tenant, &spec.name)?)))
+    Ok((StatusCode::CREATED, Answer(api.engine.make_volume(&tenant, &spec.name).await?)))
 }
 
 /// Show a volume
