@@ -28,7 +28,9 @@ fn full_home_runs_nothing_until_files_are_deleted() {
         let execute = || session.request("POST", "/execute", Some(&body));
         wait::until_true("a measurement", || execute().status == 507);
         let problem = execute().expect_problem(507, "home_full");
-        assert!(problem["detail"].as_str().unwrap().contains("homes.max_mb"), "{problem}");
+        let said =
+            format!("it takes {} bytes of 2097152 (2 MiB, homes.max_mb)", used(&daemon, "a"));
+        assert!(problem["detail"].as_str().unwrap().contains(&said), "{said}: {problem}");
         assert_eq!(delete(&daemon, "/v1/homes/a/files/big").status, 204);
         assert_eq!(run(&session, "1"), "1");
 

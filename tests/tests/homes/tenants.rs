@@ -1,9 +1,9 @@
 //! Two tenants, and names that are the same.
 
 use serde_json::{Value, json};
-use vivarium_tests::Setup;
 use vivarium_tests::program::Runner;
 use vivarium_tests::tenants::{Token, entry, two};
+use vivarium_tests::{Setup, wait};
 
 use crate::{ALLOWED, runners};
 
@@ -70,6 +70,17 @@ fn no_tenant_finds_anything_of_anothers() {
             b.ask(&at, "GET", "/v1/homes/same", None).expect_success()["storage"]["max_bytes"],
             7 << 20
         );
+        // The tenant's own quota is the one that is named.
+        execute(&b, "same", "open('/home/sandbox/big', 'wb').write(b'x' * (8 << 20))");
+        let full = wait::until("a measurement", || {
+            let body = json!({"code": "1"});
+            let answer = b.ask(&at, "POST", "/v1/sessions/same/execute", Some(&body));
+            (answer.status != 200).then_some(answer)
+        });
+        let full = full.expect_problem(507, "home_full");
+        let named = "of 7340032 (7 MiB, tenant.home_max_mb)";
+        assert!(full["detail"].as_str().unwrap().contains(named), "{full}");
+        assert_eq!(b.ask(&at, "DELETE", "/v1/homes/same/files/big", None).status, 204);
         // Three are as many as may be.
         let fourth = json!({"id": "fourth", "home": "session"});
         a.ask(&at, "POST", "/v1/sessions", Some(&fourth)).expect_problem(429, "too_many_homes");

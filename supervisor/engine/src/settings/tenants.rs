@@ -60,6 +60,8 @@ pub struct Tenant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     pub max_mb: Limit,
+    /// The key that says so.
+    pub max_mb_key: &'static str,
     pub max_inodes: Limit,
     /// All of the tenant's together.
     pub all_max_mb: Limit,
@@ -121,6 +123,7 @@ impl Settings {
         let own = tenant.and_then(|tenant| tenant.home_max_mb);
         Quota {
             max_mb: own.unwrap_or(self.homes.max_mb),
+            max_mb_key: if own.is_some() { "tenant.home_max_mb" } else { "homes.max_mb" },
             max_inodes: self.homes.max_inodes,
             all_max_mb: tenant.map_or(Limit::Unlimited, |tenant| tenant.max_homes_mb),
         }

@@ -19,9 +19,9 @@ const MAX_COUNTED: u64 = 10_000_000;
 /// How the quota is exceeded, in words.
 fn exceeded(quota: &Quota, usage: &StorageUsage) -> Option<String> {
     let StorageUsage { bytes, inodes, is_cut } = usage;
-    if quota.max_mb.times(1 << 20).is_some_and(|max| *bytes > max) {
-        let mb = bytes.div_ceil(1 << 20);
-        return Some(format!("it has {mb} MiB of {} (homes.max_mb)", quota.max_mb));
+    let Quota { max_mb, max_mb_key, .. } = quota;
+    if let Some(max) = max_mb.times(1 << 20).filter(|max| bytes > max) {
+        return Some(format!("it takes {bytes} bytes of {max} ({max_mb} MiB, {max_mb_key})"));
     }
     (*is_cut || quota.max_inodes.get().is_some_and(|max| *inodes > max)).then(|| {
         let most = quota.max_inodes;
@@ -204,16 +204,17 @@ mod tests {
     fn what_exceeds_the_quota_is_named() {
         let at = |max| Limit::new(max).unwrap();
         let all_max_mb = Limit::Unlimited;
-        let quota = Quota { max_mb: at(1), max_inodes: at(3), all_max_mb };
+        let max_mb_key = "tenant.home_max_mb";
+        let quota = Quota { max_mb: at(1), max_mb_key, max_inodes: at(3), all_max_mb };
         let of = |bytes, inodes, is_cut| {
             exceeded(&quota, &StorageUsage { bytes, inodes, is_cut }).unwrap_or_default()
         };
         assert_eq!(of(1 << 20, 3, false), "");
-        assert!(of((1 << 20) + 1, 1, false).contains("2 MiB of 1 (homes.max_mb)"));
+        let over = "it takes 1048577 bytes of 1048576 (1 MiB, tenant.home_max_mb)";
+        assert_eq!(of((1 << 20) + 1, 1, false), over);
         assert!(of(0, 4, false).contains("homes.max_inodes"));
         assert!(of(0, 1, true).contains("homes.max_inodes"));
-        let unlimited =
-            Quota { max_mb: Limit::Unlimited, max_inodes: Limit::Unlimited, all_max_mb };
+        let unlimited = Quota { max_mb: all_max_mb, max_inodes: all_max_mb, ..quota };
         let huge = StorageUsage { bytes: u64::MAX, inodes: u64::MAX, is_cut: false };
         assert_eq!(exceeded(&unlimited, &huge), None);
     }
