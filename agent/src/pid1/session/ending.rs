@@ -252,9 +252,8 @@ fn clear_processes() {
 
 /// Kills one of the session's processes and waits for its end. Returns whether there was one.
 fn end_one() -> bool {
-    let Some((pid, pidfd)) = usage::processes()
-        .into_iter()
-        .find_map(|pid| Some((pid, sys::pidfd_open(pid).ok()?)))
+    let Some((pid, pidfd)) =
+        usage::processes().into_iter().find_map(|pid| Some((pid, sys::pidfd_open(pid).ok()?)))
     else {
         return false;
     };
