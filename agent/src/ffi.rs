@@ -8,14 +8,19 @@
 //! at descriptor 3, which only this library may use.
 #![allow(unsafe_code)] // for `no_mangle`, which vouches that no other symbol has the name, and callers' promises
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::os::fd::{BorrowedFd, IntoRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use nix::unistd::Pid;
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::FromTemplate;
 use vivarium_protocol::stream;
 
-use crate::sys;
+use crate::image;
+use crate::sys::{self, SingleThreaded};
 use crate::zygote::server::{ServeOutcome, ZygoteServer};
 
 /// `serve`: the supervisor closed its socket.
@@ -94,4 +99,141 @@ pub extern "C" fn vivarium_template_become_kernel() {
         Some((child, table)) => child.become_kernel(table),
         None => sys::exit_now(1),
     }
+}
+
+/// In a template, after its imports: puts its memory into a file that its kernels share, without which
+/// they can not be saved. Returns 0, or an error number.
+// SAFETY, JUSTIFICATION: as above.
+#[unsafe(no_mangle)]
+pub extern "C" fn vivarium_image_share_memory() -> c_int {
+    let shared = SingleThreaded::verify().and_then(image::share_memory);
+    shared.map_or_else(|error| error_number(&error), |()| 0)
+}
+
+/// Receives a byte of a socket, and the descriptor that comes with it: that, or a negative number.
+// SAFETY, JUSTIFICATION: as above.
+#[unsafe(no_mangle)]
+pub extern "C" fn vivarium_image_receive(socket: c_int) -> c_int {
+    // SAFETY: a number that is no descriptor's is an error of recvmsg(2), for the length of this call.
+    // JUSTIFICATION: Python has descriptors as numbers.
+    let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+    match stream::recv_all(socket, &mut [0]) {
+        Ok(mut descriptors) => descriptors.pop().map_or(FAILED, IntoRawFd::into_raw_fd),
+        Err(_) => FAILED,
+    }
+}
+
+/// In a kernel: writes the session's files, those beneath each of `roots`: paths that each end with NUL, and an
+/// empty one. Returns 0, or a negative number, with the reason in `reason`.
+///
+/// # Safety
+/// `roots` is such a list, and `reason_bytes` bytes of `reason` are to be written to.
+// SAFETY, JUSTIFICATION: as above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vivarium_image_save_files(
+    to: c_int,
+    roots: *const c_char,
+    reason: *mut c_char,
+    reason_bytes: usize,
+) -> c_int {
+    // SAFETY: the caller's promise. JUSTIFICATION: as above.
+    let reason = unsafe { std::slice::from_raw_parts_mut(reason.cast::<u8>(), reason_bytes) };
+    let mut paths = Vec::new();
+    let mut rest = roots;
+    loop {
+        // SAFETY: the caller's promise: another string follows each but the empty one. JUSTIFICATION: as above.
+        let path = unsafe { CStr::from_ptr(rest) };
+        if path.is_empty() {
+            break;
+        }
+        // SAFETY: the caller's promise. JUSTIFICATION: as above.
+        rest = unsafe { rest.add(path.count_bytes() + 1) };
+        paths.push(Path::new(OsStr::from_bytes(path.to_bytes())));
+    }
+    // SAFETY: a number that is no descriptor's is an error of write(2), for the length of this call.
+    // JUSTIFICATION: Python has descriptors as numbers.
+    let to = unsafe { BorrowedFd::borrow_raw(to) };
+    image::save_files(&paths, to)
+        .map_or_else(|error| write_reason(&error.to_string(), reason), |()| 0)
+}
+
+/// In a kernel: begins to write its memory to the descriptor `to`. Returns the pid of the child that
+/// writes, for [`vivarium_image_wait`]; 0 in another process, into which the image was loaded, with what that
+/// answers under in `number`; or a negative number, with the reason in `reason`.
+///
+/// # Safety
+/// `number` is to be written to, and so are `reason_bytes` bytes of `reason`.
+// SAFETY, JUSTIFICATION: as above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vivarium_image_save(
+    to: c_int,
+    number: *mut u64,
+    reason: *mut c_char,
+    reason_bytes: usize,
+) -> c_int {
+    // SAFETY: the caller's promise. JUSTIFICATION: as above.
+    let reason = unsafe { std::slice::from_raw_parts_mut(reason.cast::<u8>(), reason_bytes) };
+    // SAFETY: a number that is no descriptor's is an error of write(2), for the length of this call.
+    // JUSTIFICATION: Python has descriptors as numbers.
+    let to = unsafe { BorrowedFd::borrow_raw(to) };
+    let saved = match SingleThreaded::verify() {
+        Ok(thread) => image::save(thread, to).map_err(|error| error.to_string()),
+        Err(error) => Err(format!("it has more than one thread: {error}")),
+    };
+    match saved {
+        Ok(image::Saved::By(child)) => child.as_raw(),
+        Ok(image::Saved::Resumed(answers)) => {
+            // SAFETY: the caller's promise. JUSTIFICATION: as above.
+            unsafe { *number = answers };
+            0
+        }
+        Err(why) => write_reason(&why, reason),
+    }
+}
+
+/// Waits for the child that writes an image: 0 if it is whole.
+// SAFETY, JUSTIFICATION: as above.
+#[unsafe(no_mangle)]
+pub extern "C" fn vivarium_image_wait(child: c_int) -> c_int {
+    sys::wait_reader(Pid::from_raw(child)).unwrap_or(-1)
+}
+
+/// In a kernel: puts the files of the image that the descriptor `from` gives in their places, and becomes the
+/// process that it is of, which goes on in
+/// [`vivarium_image_save`] and answers under `number`. Returns only if it can not, with a negative number
+/// and the reason.
+///
+/// # Safety
+/// As of [`vivarium_image_save`].
+// SAFETY, JUSTIFICATION: as above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vivarium_image_load(
+    from: c_int,
+    number: u64,
+    reason: *mut c_char,
+    reason_bytes: usize,
+) -> c_int {
+    // SAFETY: the caller's promise. JUSTIFICATION: as above.
+    let reason = unsafe { std::slice::from_raw_parts_mut(reason.cast::<u8>(), reason_bytes) };
+    // SAFETY: a number that is no descriptor's is an error of read(2), for the length of this call.
+    // JUSTIFICATION: Python has descriptors as numbers.
+    let from = unsafe { BorrowedFd::borrow_raw(from) };
+    let why = match SingleThreaded::verify() {
+        Ok(thread) => image::load(thread, from, number).to_string(),
+        Err(error) => format!("it has more than one thread: {error}"),
+    };
+    write_reason(&why, reason)
+}
+
+fn error_number(error: &std::io::Error) -> c_int {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// Writes a C string, cut if it is too long. Returns what says that there is one.
+fn write_reason(why: &str, reason: &mut [u8]) -> c_int {
+    let room = reason.len().saturating_sub(1);
+    for (slot, byte) in reason.iter_mut().zip(why.bytes().take(room).chain([0])) {
+        *slot = byte;
+    }
+    FAILED
 }

@@ -29,7 +29,7 @@ const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
-const PARTS: [(&str, &str); 43] = [
+const PARTS: [(&str, &str); 47] = [
     ("abridge", include_str!("../python/display/abridge.py")),
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
@@ -42,9 +42,11 @@ const PARTS: [(&str, &str); 43] = [
     ("completeness", include_str!("../python/assist/completeness.py")),
     ("completion", include_str!("../python/assist/completion.py")),
     ("context", include_str!("../python/cell/context.py")),
+    ("descriptors", include_str!("../python/image/descriptors.py")),
     ("event_loop", include_str!("../python/cell/event_loop.py")),
     ("figures", include_str!("../python/display/figures.py")),
     ("guard", include_str!("../python/core/guard.py")),
+    ("image", include_str!("../python/image/image.py")),
     ("import_hooks", include_str!("../python/kernel/import_hooks.py")),
     ("inspection", include_str!("../python/assist/inspection.py")),
     ("interactive", include_str!("../python/display/interactive.py")),
@@ -56,7 +58,9 @@ const PARTS: [(&str, &str); 43] = [
     ("notebook", include_str!("../python/display/notebook.py")),
     ("notebook_media", include_str!("../python/display/notebook_media.py")),
     ("notebook_text", include_str!("../python/display/notebook_text.py")),
+    ("on_resume", include_str!("../python/image/on_resume.py")),
     ("packages", include_str!("../python/core/packages.py")),
+    ("process_state", include_str!("../python/image/process_state.py")),
     ("programs", include_str!("../python/cell/programs.py")),
     ("publisher", include_str!("../python/display/publisher.py")),
     ("render", include_str!("../python/display/render.py")),

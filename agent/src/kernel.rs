@@ -5,7 +5,7 @@
 //! read, and one out of turn ends the kernel.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
@@ -20,6 +20,7 @@ use vivarium_protocol::message::{
 };
 use vivarium_protocol::one_python;
 use vivarium_protocol::outcome::KernelEnd;
+use vivarium_protocol::stream;
 
 use crate::failure::{OrFailure, failure};
 use crate::sandbox::{self, Context};
@@ -199,6 +200,19 @@ impl Kernel {
     pub(crate) fn submit(&mut self, execution: ExecutionNumber, frame: &[u8]) {
         self.turn.sent(execution);
         self.outbox.extend(frame);
+        self.write();
+    }
+
+    /// Gives it the descriptor that it waits for. It has what it had in memory from another kernel then,
+    /// so what it is to know is said once more.
+    pub(crate) fn give(&mut self, descriptor: &OwnedFd, max_result_bytes: Option<u64>) {
+        // Its socket is empty, as it waits. If it is not, the kernel does not get the descriptor, and is no
+        // kernel of ours any more.
+        discard(
+            stream::send_some(&self.control, &[0], &[descriptor]),
+            "its end shows when it is read",
+        );
+        self.outbox.extend(wire::encode_config(max_result_bytes));
         self.write();
     }
 

@@ -10,6 +10,7 @@
 //! | [`id_namespace`] | outside | makes the user namespace of all subordinate ids, once per daemon |
 //! | [`zygote`] | outside | a warmed Python that forks kernels, and [`ffi`], by which Python calls it |
 //! | [`storage`] | outside | reads, measures and removes what is in one home or volume |
+//! | [`image`] | kernels and templates | a kernel's memory, written by itself and put into another |
 //! | [`inspect`] | outside | what an interpreter needs, and the kernel program compiled by it |
 //! | [`spawn`] | on the way inside | kernels and commands join the session and are confined |
 //! | [`pid1`] | PID 1 inside | applies the layers of the inside, then runs the session's event loop |
@@ -30,6 +31,7 @@ mod failure;
 pub mod ffi;
 mod files;
 mod id_namespace;
+mod image;
 mod inspect;
 mod kernel;
 mod launcher;

@@ -6,6 +6,7 @@
 
 mod clone_vm;
 mod descriptors;
+mod image;
 mod memory;
 mod process;
 
@@ -15,6 +16,12 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 pub(crate) use clone_vm::{continue_in_clone, thread_id_address};
 pub(crate) use descriptors::{DescriptorTable, open_null, replace, take_python_control};
+pub(crate) use image::{
+    PIECES_MAX, Piece, Reader, Registers, Replacing, STACK_POINTER, Scratch, capture, change_page,
+    close, exclusive_or_with_memory, forget_changes, fork_reader, heap_end, is_zero, protect,
+    read_memory, read_pieces, replace_by_file, replace_by_zeroes, restore, set_heap_end,
+    set_thread_id, unmap, wait_reader, write_pieces,
+};
 pub(crate) use memory::{StartedWith, overwrite_freed_memory};
 pub(crate) use process::{
     Ended, Forked, SingleThreaded, Wait, clone3, exit_now, exit_status, fork, fork_sibling,

@@ -27,6 +27,7 @@ use std::process::ExitCode;
 use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::personality::{self, Persona};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{MsgFlags, recv};
@@ -69,6 +70,10 @@ fn run(table: DescriptorTable, control: &UnixStream) -> Result<std::convert::Inf
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).or_failure("getrlimit")?;
     setrlimit(Resource::RLIMIT_NOFILE, most, most).or_failure("setrlimit(NOFILE)")?;
     sys::default_signals().or_failure("reset the signals")?;
+    if order.images {
+        let now = personality::get().or_failure("personality")?;
+        personality::set(now | Persona::ADDR_NO_RANDOMIZE).or_failure("personality")?;
+    }
     // Without it kernels could not continue in a clone with libc's state right.
     sys::thread_id_address().map_err(|error| Failure {
         fix: "use a kernel that was built with CONFIG_CHECKPOINT_RESTORE".to_owned(),
@@ -148,6 +153,7 @@ fn image(
         arguments.push(CString::new(argument)?);
     }
     arguments.push(CString::new(LIBRARY)?);
+    arguments.push(CString::new(if order.images { "images" } else { "" })?);
     arguments.push(CString::new(order.warmup.as_bytes())?);
     for module in &order.preimport {
         arguments.push(CString::new(module.as_bytes())?);

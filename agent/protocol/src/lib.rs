@@ -27,6 +27,7 @@ mod discard;
 pub mod egress;
 mod error_chain;
 pub mod frame;
+pub mod image;
 pub mod layer;
 pub mod leaf;
 pub mod message;

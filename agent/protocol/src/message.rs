@@ -25,7 +25,7 @@ pub use self::template::{
     ForkNumber, FromForkedChild, FromTemplate, FromZygote, Handoff, StartTemplate, ToTemplate,
     ToZygote,
 };
-pub use self::work::{Assist, CommandSpec, Execute, InputFile, Stdin, WindowSize, Work};
+pub use self::work::{Assist, CommandSpec, Execute, ImageStep, InputFile, Stdin, WindowSize, Work};
 use crate::layer::Report;
 use crate::leaf::{ContextNumber, Leaf};
 use crate::outcome::{Display, Exception, KernelEnd, OutputFile, Usage, Value};

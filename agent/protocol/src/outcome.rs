@@ -57,6 +57,8 @@ pub enum Cause {
     Deleted,
     /// The session's deadline passed while the execution ran.
     Expired,
+    /// The session was suspended.
+    Suspended,
     /// The daemon is shutting down.
     Draining,
     /// The session's queue was full.

@@ -127,6 +127,15 @@ pub fn recv_some(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, Vec
     recv_bytes(socket, buffer, RecvFlags::DONTWAIT)
 }
 
+/// Fills `buffer`, waiting for that, and gives the descriptors alongside.
+///
+/// # Errors
+/// As of [`recv_some`], and if the stream ends before.
+pub fn recv_all(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
+    let (count, descriptors) = recv_bytes(socket, buffer, RecvFlags::WAITALL)?;
+    if count == buffer.len() { Ok(descriptors) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
 fn send_bytes(
     socket: impl AsFd,
     bytes: &[u8],

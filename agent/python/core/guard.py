@@ -149,6 +149,8 @@ def load(name):
         (call_without_workdir if main else call_user)(__import__, name)
     module = modules.get(name)
     origin = getattr(module, "__file__", None)
+    if origin is None and name in sys.builtin_module_names:
+        return module
     return module if type(origin) is str and origin.startswith(STDLIB) else None
 
 

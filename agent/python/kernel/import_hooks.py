@@ -1,4 +1,4 @@
-"""Changes certain modules as user code imports them, and stands in for IPython.
+"""Changes certain modules as user code imports them, and stands in for IPython and `vivarium`.
 
 A finder at the front of `sys.meta_path` waits for the modules it knows, lets the other finders find
 them, and runs a hook on each once it is executed; each hook gives its reason. Where IPython is not
@@ -91,10 +91,14 @@ HOOKS = {
     "IPython.core.display_functions": hook_in("notebook", "on_ipython"),
     "IPython.core.display": hook_in("notebook", "on_ipython"),
     "IPython.core.getipython": hook_in("notebook", "on_ipython"),
+    # The client, if that is installed.
+    "vivarium": hook_in("on_resume", "populate"),
 }
 
-# The modules that stand in for IPython, and whether each is a package.
-IPYTHON_MODULES = {
+# The modules that are made where there are none, and whether each is a package: those that stand in
+# for IPython, and what code can ask of us.
+STAND_INS = {
+    "vivarium": False,
     "IPython": True,
     "IPython.core": True,
     "IPython.core.display": False,
@@ -110,20 +114,20 @@ class State:
 
 
 class Finder:
-    """Finds only the modules that stand in for IPython; runs the hooks of others."""
+    """Finds only the modules that are made here; runs the hooks of others."""
 
     @interruptible
     def find_spec(self, name, path=None, target=None):
         hook = HOOKS.get(name)
-        if hook is None and name not in IPYTHON_MODULES:
+        if hook is None and name not in STAND_INS:
             return None
         for finder in sys.meta_path:
             spec = finder.find_spec(name, path, target) if finder is not self else None
             if spec is not None:
                 return spec if hook is None else with_hook(spec, hook)
-        if name in IPYTHON_MODULES:
+        if name in STAND_INS:
             loader: Any = StandIn()
-            return ModuleSpec(name, loader, is_package=IPYTHON_MODULES[name])
+            return ModuleSpec(name, loader, is_package=STAND_INS[name])
         return None
 
     def __repr__(self):
@@ -136,9 +140,8 @@ class StandIn:
 
     @interruptible
     def exec_module(self, module):
-        import notebook
-
-        call_for_user(notebook.populate, module)
+        part = __import__("on_resume" if module.__name__ == "vivarium" else "notebook")
+        call_for_user(part.populate, module)
 
 
 @interruptible

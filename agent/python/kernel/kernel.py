@@ -122,6 +122,11 @@ def serve():
         wire.state.max_text_bytes = min(wire.TEXT_MAX_BYTES, max(half, 256))
         wire.answer(())
         return
+    if kind >= wire.CHECK_IMAGE:
+        import image
+
+        image.serve(kind, payload)
+        return
     number, execution = payload[:8], State.execution
     if not execution.started and execution.kernel_error is None:
         execution.started = True

@@ -1,8 +1,8 @@
 """A template: imports the modules of an environment, and then forks kernels.
 
 `vivarium-agent template` executes it as it would a kernel. Its arguments are the path of the
-agent's library, the warm-up code, and the modules to import. Descriptor 3 is the supervisor's
-socket, and 1 and 2 are its log.
+agent's library, whether kernels can be saved, the warm-up code, and the modules to import.
+Descriptor 3 is the supervisor's socket, and 1 and 2 are its log.
 
 The loop that waits for requests to fork is the library's (agent/src/zygote/server.rs). It
 returns for each of them, since Python must do the fork itself: `os.fork` leaves Python's and the
@@ -20,6 +20,7 @@ import os
 import sys
 
 import after_fork
+import image
 import import_hooks
 import kernel
 from classes import type_name
@@ -68,7 +69,7 @@ class Leftovers:
 
 def main():
     """Warms up, then serves. Never returns: a template and a kernel both end by `_exit`."""
-    path, warmup, *modules = sys.argv[1:]
+    path, images, warmup, *modules = sys.argv[1:]
     library = ctypes.PyDLL(path)
     os.close(5)
     if os.path.exists("/proc/self/fd/" + MOUNTS):
@@ -77,14 +78,16 @@ def main():
         check(warm_up(warmup, modules))
     except BaseException as error:
         reason = error if type(error) is TemplateError else "%s: %s" % (type(error).__name__, error)
-        reason = str(reason)[:REASON_MAX_CHARS].replace("\0", "")
-        library.vivarium_template_unfit(reason.encode("utf-8", "backslashreplace"))
-        os._exit(1)
+        unfit(library, str(reason))
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     # What lives now stays. The collector must not visit it, which would copy its pages.
     gc.collect()
     gc.freeze()
+    if images:
+        failed = library.vivarium_image_share_memory()
+        if failed:
+            unfit(library, "its memory can not be put into a file: %s" % os.strerror(failed))
     while library.vivarium_template_serve() == TO_FORK:
         try:
             pid = os.fork()
@@ -96,8 +99,16 @@ def main():
     else:
         os._exit(0)
     library.vivarium_template_become_kernel()
+    image.State.library = library
     after_fork.reinitialize()
     kernel.main()
+
+
+def unfit(library, reason):
+    """Says why there is no template, and ends."""
+    reason = reason[:REASON_MAX_CHARS].replace("\0", "")
+    library.vivarium_template_unfit(reason.encode("utf-8", "backslashreplace"))
+    os._exit(1)
 
 
 def warm_up(warmup, modules):

@@ -13,6 +13,9 @@
 //! | agent | 4 | INSPECT | the same |
 //! | agent | 5 | SHOWN | `u64` execution: its last display has been passed on |
 //! | agent | 6 | IS_COMPLETE | as COMPLETE; the cursor does not matter |
+//! | agent | 7 | CHECK_IMAGE | `u64` execution |
+//! | agent | 8 | SAVE_IMAGE | `u64` execution; after STARTED comes a byte with a pipe to write to (`SCM_RIGHTS`) |
+//! | agent | 9 | LOAD_IMAGE | `u64` execution; after STARTED comes a byte with a pipe to read from; it is answered by what the kernel has become |
 //! | kernel | 1 | READY | |
 //! | kernel | 2 | VALUE | `u64` execution, string repr, string type, `u32` count, then as often: string MIME type, blob |
 //! | kernel | 3 | EXCEPTION | `u64` execution, string type, string message, string traceback |
@@ -21,8 +24,8 @@
 //! | kernel | 6 | DISPLAY | `u64` execution, `u8` kind: 0 display, 1 update, 2 clear, 3 image, 4 video frame; string id (empty: none), `u32` count, then as often: string MIME type, blob |
 //!
 //! A kernel waits for SHOWN after each DISPLAY: what it prints meanwhile would be read with what it
-//! printed before. EXECUTE, COMPLETE, INSPECT and IS_COMPLETE only when the kernel is idle, CONFIG at any
-//! time. The last three of those are answered as an execution is, by a VALUE of no type and no repr, with
+//! printed before. EXECUTE, COMPLETE, INSPECT, IS_COMPLETE and those of images only when the kernel is idle, CONFIG at any
+//! time. All of those but EXECUTE are answered as an execution is, by a VALUE of no type and no repr, with
 //! one representation, JSON. A value's repr is also its `text/plain`, so that is not sent but added
 //! here, unless the value has another `text/plain`.
 //!
@@ -38,7 +41,7 @@ pub(crate) use error::WireError;
 use parse::parse;
 pub(crate) use turn::Turn;
 use vivarium_protocol::frame::{self, MAX_FRAME_BYTES, PREFIX_BYTES};
-use vivarium_protocol::message::{Assist, Completion, ExecutionNumber, Work};
+use vivarium_protocol::message::{Assist, Completion, ExecutionNumber, ImageStep, Work};
 use vivarium_protocol::outcome::{Display, Exception, Value};
 
 /// What a frame may hold beside the results it was made for: names, lengths, a traceback.
@@ -122,6 +125,14 @@ pub(crate) fn encode_work(execution: ExecutionNumber, work: &Work) -> Option<Vec
                 Assist::IsComplete => 6,
             };
             encode_code(kind, execution, &cursor.to_le_bytes(), code)
+        }
+        Work::Image(step) => {
+            let kind = match step {
+                ImageStep::Check => 7,
+                ImageStep::Save => 8,
+                ImageStep::Load => 9,
+            };
+            encode(kind, &[&execution.to_le_bytes()])
         }
         Work::Command(_) => return None,
     })

@@ -217,7 +217,11 @@ impl<'a> Session<'a> {
                     files.leaf = self.receive_leaf()?;
                 }
             }
-            Work::Code { .. } | Work::Assist { .. } => {
+            Work::Code { .. } | Work::Assist { .. } | Work::Image(_) => {
+                if matches!(&request.work, Work::Image(step) if step.has_descriptor()) {
+                    let image = self.control.descriptor().or_failure("receive an image's file")?;
+                    files.pipe = Some(image);
+                }
                 let context = self.contexts.get(&request.context);
                 if context.is_none_or(|context| context.closing) {
                     return Err(failure("accept code", "it is for a context that is not open"));

@@ -27,6 +27,7 @@ use super::forked_child::ForkedChild;
 use super::pages;
 use crate::children::Children;
 use crate::failure::failure_to_fork;
+use crate::image;
 use crate::sandbox;
 use crate::sys::{self, DescriptorTable, Ended, StartedWith};
 
@@ -97,7 +98,9 @@ impl ZygoteServer {
         }
         // Requests come from now on, and with them the end: see super::end_with_supervisor.
         fcntl(&control, FcntlArg::F_SETFL(OFlag::empty())).map_err(io::Error::from)?;
-        stream::send(&control, &FromTemplate::Ready, MAX_SMALL_FRAME_BYTES)?;
+        let memory: Vec<OwnedFd> = image::take_memory().into_iter().collect();
+        stream::send_with(&control, &FromTemplate::Ready, &memory, MAX_SMALL_FRAME_BYTES)?;
+        drop(memory);
         Ok(Self {
             pid: getpid(),
             control,

@@ -31,6 +31,8 @@ pub struct StartTemplate {
     /// Whether to execute the interpreter from a read-only mount: `/proc/self/exe` of a kernel, which
     /// is the template's, leads there, past the session's own root.
     pub read_only: bool,
+    /// Whether kernels are to be such that their memory can be saved, and put into others.
+    pub images: bool,
 }
 
 /// Supervisor to template.
@@ -45,7 +47,8 @@ pub enum ToTemplate {
 /// Template to supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromTemplate {
-    /// Everything is imported, and kernels can be forked.
+    /// Everything is imported, and kernels can be forked. With it goes the memory file of a template whose kernels
+    /// can be saved (agent/src/image/template.rs).
     Ready,
     /// Why there is no template for this environment. The last message.
     Unfit(String),

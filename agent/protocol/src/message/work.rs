@@ -44,6 +44,8 @@ pub enum Work {
         /// The cursor's place, in characters.
         cursor: u32,
     },
+    /// Something about the memory of the kernel. Answered by a value of one part, JSON.
+    Image(ImageStep),
 }
 
 impl Work {
@@ -63,6 +65,25 @@ impl Work {
     #[must_use]
     pub const fn is_command(&self) -> bool {
         matches!(self, Self::Command(_))
+    }
+}
+
+/// What is done with a kernel's image: what it has in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ImageStep {
+    /// Say what keeps it from being saved.
+    Check,
+    /// Write it to the pipe that comes with the message (`SCM_RIGHTS`).
+    Save,
+    /// Become the one in the file that comes with the message.
+    Load,
+}
+
+impl ImageStep {
+    /// Whether a descriptor comes with it.
+    #[must_use]
+    pub const fn has_descriptor(self) -> bool {
+        matches!(self, Self::Save | Self::Load)
     }
 }
 

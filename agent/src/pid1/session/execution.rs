@@ -1,10 +1,12 @@
 //! Code in a kernel, from its request to its end.
 
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use super::Session;
 use super::context::KernelContext;
 use super::results::Due;
+use crate::files::ChangeTracker;
 use crate::kernel::command::CommandFiles;
 use crate::kernel::wire;
 use crate::sys;
@@ -13,7 +15,7 @@ use nix::sys::signal::Signal;
 use vivarium_protocol::discard;
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
 use vivarium_protocol::message::{
-    Changes, Completion, Execute, ExecutionNumber, Failure, FromAgent, Work,
+    Changes, Completion, Execute, ExecutionNumber, Failure, FromAgent, ImageStep, Work,
 };
 
 /// Seconds by which RLIMIT_CPU, the kernel's last resort, comes after our own limit.
@@ -32,6 +34,10 @@ pub(super) struct Pending {
 pub(super) struct RunningExecution {
     pub(super) due: Due,
     begun: bool,
+    /// What it is given once it has begun: the file of an image.
+    descriptor: Option<OwnedFd>,
+    /// Whether its files come from an image, and are no changes of the tenant's.
+    loads_image: bool,
     /// Whether to interrupt it as soon as it has.
     interrupt_held: bool,
     /// Whether what it prints and shows waits for the supervisor.
@@ -91,7 +97,7 @@ impl Session<'_> {
         let reports_changes = match &work {
             Work::Code { .. } => true,
             Work::Command(spec) => !spec.background,
-            Work::Assist { .. } => false,
+            Work::Assist { .. } | Work::Image(_) => false,
         };
         let due = Due {
             execution,
@@ -120,6 +126,8 @@ impl Session<'_> {
         *place = Some(RunningExecution {
             due,
             begun: false,
+            descriptor: files.pipe,
+            loads_image: matches!(work, Work::Image(ImageStep::Load)),
             interrupt_held: false,
             held: false,
             cpu_before_us,
@@ -156,6 +164,10 @@ impl Session<'_> {
             self.contexts.get_mut(&context)
         {
             running.begun = true;
+            if let Some(descriptor) = running.descriptor.take() {
+                let max_result_bytes = self.sandbox.policy.limits.max_result_bytes.get();
+                kernel.give(&descriptor, max_result_bytes);
+            }
             if std::mem::take(&mut running.interrupt_held) {
                 kernel.interrupt();
             }
@@ -182,6 +194,9 @@ impl Session<'_> {
             return Ok(());
         };
         self.send_outputs(&running.due)?;
+        if running.loads_image {
+            self.changes = ChangeTracker::new(&self.files.workdir);
+        }
         let changes = self.changes_of(&mut running.due);
         self.control.send(&FromAgent::Done {
             execution: running.due.execution,

@@ -1,0 +1,142 @@
+"""Images: the kernel's memory, written to a pipe, and another's put in its place.
+
+The agent's library does both (agent/src/image.rs). To be saved, a kernel must be one thread that
+was forked from a template. What the system keeps for a process, and no memory has, is
+process_state.py's.
+
+Whoever reads this must keep in mind that `save` returns in two processes: in the one that called
+it, and in each that an image of it is loaded into, with the memory of that moment.
+"""
+
+import ctypes
+import json
+import posix
+
+import guard
+import on_resume
+import process_state
+import streams
+import wire
+from classes import type_name
+from guard import Any
+
+REASON_BYTES = 500
+# What is the session's own beside the workdir, with the mounts layer, which images need.
+TEMPORARY = "/tmp", "/dev/shm"
+
+
+class State:
+    # The agent's library; None in a kernel that was executed.
+    library: Any = None
+    # The child that writes the last image, if nobody has waited for it.
+    writer = 0
+
+
+def serve(kind, number):
+    """Serves one of the frames of images."""
+    wire.send(wire.STARTED, number)
+    streams.flush()
+    if kind == wire.CHECK_IMAGE:
+        answer(number, obstacles=obstacles())
+        return
+    descriptor = receive()
+    if kind == wire.LOAD_IMAGE:
+        why = load(descriptor, int.from_bytes(number, "little"))
+        close(descriptor)
+        answer(number, obstacles=[("other", why)])
+        return
+    try:
+        found = obstacles(descriptor) or save_files(descriptor)
+        resumed_as = None if found else save(descriptor, process_state.note((descriptor,)), found)
+    except Exception as error:
+        found, resumed_as = [("other", describe(error))], None
+    if resumed_as is None:
+        close(descriptor)
+        answer(number, obstacles=found)
+
+
+def receive():
+    """The descriptor that follows on STARTED, or -1."""
+    if State.library is None:
+        posix.read(wire.CONTROL_FD, 1)  # It goes without its descriptor.
+        return -1
+    return State.library.vivarium_image_receive(wire.CONTROL_FD)
+
+
+def close(descriptor):
+    if descriptor >= 0:
+        posix.close(descriptor)
+
+
+def answer(number, **content):
+    """Answers the request with JSON."""
+    text = json.dumps(content).encode()
+    representations = wire.encode_representations([("application/json", text)])
+    value = wire.frame(wire.VALUE, number, wire.string("", 0), wire.string("", 0), *representations)
+    wire.answer((*value, *wire.frame(wire.DONE, number, bytes([wire.OK]))))
+
+
+def obstacles(*descriptors):
+    """Why this kernel can not be saved, each a kind and a text: none if it can. `descriptors` are
+    its own."""
+    if State.library is None:
+        return [("executed", "it was executed, and not forked from a template")]
+    reap()
+    return process_state.obstacles(descriptors)
+
+
+def reap():
+    """Waits for the child that wrote the last image."""
+    if State.writer:
+        State.library.vivarium_image_wait(State.writer)
+        State.writer = 0
+
+
+def save_files(descriptor):
+    """Writes the session's files. Returns what keeps them from being saved."""
+    paths = "\0".join([guard.workdir(), *TEMPORARY, "\0"]).encode()
+    reason = ctypes.create_string_buffer(REASON_BYTES)
+    failed = State.library.vivarium_image_save_files(descriptor, paths, reason, REASON_BYTES)
+    return [("files", reason.value.decode("utf-8", "replace"))] if failed else []
+
+
+def save(descriptor, state, found):
+    """Begins to write this kernel's memory. Returns the number to answer under in the process that
+    it is loaded into, and None in this one; what keeps it from being saved is added to `found`."""
+    number, reason = ctypes.c_uint64(), ctypes.create_string_buffer(REASON_BYTES)
+    writer = State.library.vivarium_image_save(
+        descriptor, ctypes.byref(number), reason, REASON_BYTES
+    )
+    if writer < 0:
+        found.append(("memory", reason.value.decode("utf-8", "replace")))
+        return None
+    if writer > 0:
+        State.writer = writer
+        return None
+    resume(number.value.to_bytes(8, "little"), state)
+    return number.value
+
+
+def load(descriptor, number):
+    """Becomes another kernel. Returns, with the reason, only if it can not."""
+    reason = ctypes.create_string_buffer(REASON_BYTES)
+    if State.library is None:
+        return "this kernel was executed, and not forked from a template"
+    State.library.vivarium_image_load(descriptor, ctypes.c_uint64(number), reason, REASON_BYTES)
+    return reason.value.decode("utf-8", "replace")
+
+
+def resume(number, state):
+    """Goes on with what was saved, in another process."""
+    State.writer = 0
+    guard.State.pid = posix.getpid()
+    try:
+        lost = process_state.restore(state)
+    except Exception as error:
+        lost = [describe(error)]
+    on_resume.call_all()
+    answer(number, obstacles=[("other", why) for why in lost])
+
+
+def describe(error):
+    return "%s: %s" % (type_name(type(error)), error)

@@ -1,0 +1,223 @@
+//! Writing a kernel's memory, by a fork of it, so that it stands still no longer than that takes.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+use nix::unistd::Pid;
+use vivarium_protocol::image::END;
+
+use super::format::{
+    HEADER_BYTES, Header, Kind, MAPPING_BYTES, Mapping, PAGE_BYTES, RUN_BYTES, Run, Tables,
+};
+use super::layout::{SaveError, is_own, pagemap, read_whole, write_own};
+use super::template::{Identity, template};
+use super::{Areas, SCRATCH_BYTES, TEXT_BYTES};
+use crate::sys::{
+    self, PIECES_MAX, Piece, Reader, Registers, Replacing, STACK_POINTER, Scratch, SingleThreaded,
+};
+
+/// Below the stack pointer: what a function may use without moving it (System V ABI, x86-64).
+const RED_ZONE_BYTES: usize = 128;
+
+/// What became of the process that saves itself.
+#[derive(Debug)]
+pub(crate) enum Saved {
+    /// It goes on; this child writes the image, and exits with 0 once it is whole.
+    By(Pid),
+    /// It is another one, into which the image was loaded, and answers under this number.
+    Resumed(u64),
+}
+
+/// Writes this process's memory, as it is now, to `file`.
+pub(crate) fn save(thread: SingleThreaded, file: BorrowedFd<'_>) -> Result<Saved, SaveError> {
+    let template = template().ok_or(SaveError::NoTemplate)?;
+    let mut scratch = Scratch::map(SCRATCH_BYTES)?;
+    let skipped = scratch.range().start;
+    let found = (|| {
+        let Areas { text, mappings, paths, .. } = Areas::of(&mut scratch);
+        let text = read_whole(c"/proc/self/maps", text)?;
+        write_own(text, template, skipped, mappings, paths)
+    })();
+    let counts = match found {
+        Ok(counts) => counts,
+        Err(error) => {
+            scratch.unmap()?;
+            return Err(error);
+        }
+    };
+    let saved = sys::capture(|registers| match sys::fork_reader(thread)? {
+        Reader::Parent(child) => Ok(child),
+        Reader::Child(replacing) => {
+            let written = write(
+                &mut scratch,
+                template.identity().fingerprint,
+                registers,
+                counts,
+                file,
+                replacing,
+            );
+            sys::exit_now(if written.is_ok() { 0 } else { 1 })
+        }
+    });
+    let mut scratch = Scratch::left(SCRATCH_BYTES);
+    let Some(saved) = saved else {
+        let Areas { fd, number, template: now, .. } = Areas::of(&mut scratch);
+        if let Some(identity) = Identity::read(now) {
+            template.is_now(identity);
+        }
+        let number = number.as_ref().try_into().map_or(0, u64::from_ne_bytes);
+        sys::close(fd.as_ref().try_into().map_or(-1, i32::from_ne_bytes));
+        scratch.unmap()?;
+        return Ok(Saved::Resumed(number));
+    };
+    scratch.unmap()?;
+    saved.map(Saved::By).map_err(SaveError::Io)
+}
+
+/// In the child: finds the pages that are the process's own, and writes all.
+fn write(
+    scratch: &mut Scratch,
+    template: [u8; 32],
+    registers: &Registers,
+    (mappings, paths_bytes): (usize, usize),
+    file: BorrowedFd<'_>,
+    replacing: Replacing,
+) -> io::Result<()> {
+    let areas = Areas::of(scratch);
+    let mappings = areas.mappings.get(..mappings * MAPPING_BYTES).unwrap_or_default();
+    let paths = areas.paths.get(..paths_bytes).unwrap_or_default();
+    let mut runs = Runs { bytes: areas.runs, count: 0, last: None };
+    let entries = open(c"/proc/self/pagemap", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
+    let stack_pointer = registers.0.get(STACK_POINTER).copied().unwrap_or_default();
+    let stack = usize::try_from(stack_pointer).map_err(io::Error::other)?;
+    for mapping in (Tables { mappings, runs: &[], paths }).mappings() {
+        let Some(range) = saved_part(&mapping, stack.saturating_sub(RED_ZONE_BYTES)) else {
+            continue;
+        };
+        // Zeroes are what such memory has to begin with.
+        let is_empty = |page| {
+            matches!(mapping.kind, Kind::Anonymous | Kind::Heap) && sys::is_zero(page, PAGE_BYTES)
+        };
+        let mut start = range.start;
+        while start < range.end {
+            let pages = (range.end - start) / PAGE_BYTES;
+            let count = pagemap(entries.as_fd(), start / PAGE_BYTES, pages, areas.text)?;
+            let (words, _) = areas.text.as_chunks::<8>();
+            for (index, entry) in words.iter().take(count).enumerate() {
+                let page = start + index * PAGE_BYTES;
+                if is_own(u64::from_ne_bytes(*entry)) && !is_empty(page) {
+                    runs.add(page)?;
+                }
+            }
+            start += count * PAGE_BYTES;
+        }
+        runs.end()?;
+    }
+    let (count, runs) = (runs.count, runs.bytes);
+    let runs = runs.get(..count * RUN_BYTES).unwrap_or_default();
+    let header = Header {
+        template,
+        heap_end: sys::heap_end(),
+        mappings: mappings.len() / MAPPING_BYTES,
+        runs: count,
+        paths_bytes: paths.len(),
+        registers: *registers,
+    };
+    let mut bytes = [0; HEADER_BYTES];
+    header.write(&mut bytes);
+    for part in [&bytes[..], mappings, runs, paths] {
+        let start = part.as_ptr().expose_provenance();
+        sys::write_pieces(file, &mut [Piece::new(&(start..start + part.len()))])?;
+    }
+    // This process reads nothing that it or its template wrote after the file was made: all it needs is on
+    // the stack and in the scratch memory, and the pages of files can be what they were in the files.
+    let tables = Tables { mappings, runs, paths };
+    let buffer = areas.text;
+    for_runs(
+        tables,
+        TEXT_BYTES,
+        |pieces| sys::write_pieces(file, pieces),
+        |pages| {
+            let buffer = buffer.get_mut(..pages.len()).unwrap_or_default();
+            sys::read_memory(&replacing, pages.start, buffer);
+            sys::forget_changes(&replacing, pages.clone())?;
+            sys::exclusive_or_with_memory(&replacing, pages.start, buffer);
+            let start = buffer.as_ptr().expose_provenance();
+            sys::write_pieces(file, &mut [Piece::new(&(start..start + buffer.len()))])
+        },
+    )?;
+    let start = END.as_ptr().expose_provenance();
+    sys::write_pieces(file, &mut [Piece::new(&(start..start + END.len()))])
+}
+
+/// What of a mapping can have pages to be saved.
+fn saved_part(mapping: &Mapping, stack: usize) -> Option<Range<usize>> {
+    match mapping.kind {
+        Kind::Fixed => None,
+        Kind::Stack => Some(stack / PAGE_BYTES * PAGE_BYTES..mapping.end),
+        _ if mapping.protection & 1 == 0 => None,
+        _ => Some(mapping.range()),
+    }
+}
+
+/// Runs of pages, as they are found.
+struct Runs<'a> {
+    bytes: &'a mut [u8],
+    count: usize,
+    last: Option<Run>,
+}
+
+impl Runs<'_> {
+    fn add(&mut self, page: usize) -> io::Result<()> {
+        match &mut self.last {
+            Some(last) if last.end() == page => last.pages += 1,
+            _ => {
+                self.end()?;
+                self.last = Some(Run { start: page, pages: 1 });
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let Some(run) = self.last.take() else { return Ok(()) };
+        let slot = self
+            .bytes
+            .get_mut(self.count * RUN_BYTES..)
+            .and_then(|rest| rest.first_chunk_mut::<RUN_BYTES>())
+            .ok_or(io::ErrorKind::FileTooLarge)?;
+        run.write(slot);
+        self.count += 1;
+        Ok(())
+    }
+}
+
+/// Calls `whole` with the runs that are written as they are, as many at a time as one call takes, and
+/// `differing` with those of files, as much of them at a time as `room` bytes hold; in their order.
+pub(super) fn for_runs(
+    tables: Tables<'_>,
+    room: usize,
+    mut whole: impl FnMut(&mut [Piece]) -> io::Result<()>,
+    mut differing: impl FnMut(Range<usize>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut runs = tables.runs_by_kind().peekable();
+    while runs.peek().is_some() {
+        let mut pieces = [Piece::NONE; PIECES_MAX];
+        let mut count = 0;
+        let together = std::iter::from_fn(|| runs.next_if(|(_, is_of_a_file)| !is_of_a_file));
+        for (slot, (run, _)) in pieces.iter_mut().zip(together) {
+            *slot = Piece::new(&(run.start..run.end()));
+            count += 1;
+        }
+        whole(pieces.get_mut(..count).unwrap_or_default())?;
+        while let Some((run, _)) = runs.next_if(|(_, is_of_a_file)| *is_of_a_file) {
+            for start in (run.start..run.end()).step_by(room) {
+                differing(start..run.end().min(start + room))?;
+            }
+        }
+    }
+    Ok(())
+}
