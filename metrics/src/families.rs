@@ -13,6 +13,7 @@ pub mod environments;
 pub mod executions;
 pub mod homes;
 pub mod http;
+pub mod images;
 pub mod kernels;
 pub mod layers;
 pub mod limits;
@@ -78,6 +79,7 @@ families! {
     egress: egress::Egress,
     environments: environments::Environments,
     homes: homes::Homes,
+    images: images::Images,
     kernels: kernels::Kernels,
     templates: templates::Templates,
     limits: limits::Limits,

@@ -18,6 +18,7 @@ mod environments;
 mod event;
 mod files;
 mod homes;
+mod image;
 mod kept;
 mod limits;
 mod listen_addr;
@@ -67,6 +68,7 @@ pub use files::{
 pub use homes::{
     HomeInfo, HomeKind, HomeList, StorageInfo, VolumeInfo, VolumeList, VolumeMount, VolumeSpec,
 };
+pub use image::{BranchReply, BranchRequest, ImageInfo, ImageableReply, MAX_BRANCHES};
 pub use kept::{ExecutionInfo, ExecutionKind, ExecutionPage, ExecutionSummary, Progress};
 pub use limits::{LimitsInfo, LimitsSpec};
 pub use listen_addr::ListenAddr;

@@ -82,6 +82,19 @@ macro_rules! limits {
                 })
             }
 
+            /// What a session has to be asked for to have these limits, as far as the configured ones
+            /// allow that.
+            #[must_use]
+            pub fn of(limits: &Limits, configured: &Limits) -> Self {
+                Self {
+                    $($name: {
+                        let limit: $type = limits.$name.into();
+                        let most: $type = configured.$name.into();
+                        limit.is_within(most).then_some(limit)
+                    },)+
+                }
+            }
+
             /// What each limit is, by its name.
             pub const DESCRIPTIONS: &[(&str, &str)] = &[$((stringify!($name), $doc),)+];
 

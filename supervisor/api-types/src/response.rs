@@ -11,6 +11,7 @@ use vivarium_protocol::message::Origin;
 use vivarium_protocol::outcome::{Cause, Exception, State, Status};
 use vivarium_protocol::policy::Network;
 
+use super::image::ImageInfo;
 use super::{
     FileFormat, HomeKind, LimitsInfo, NotebookOutput, Place, PolicyEntry, ResetScope, TextCut,
     VolumeMount, schema,
@@ -237,6 +238,8 @@ pub enum SessionState {
     Interrupting,
     /// Its kernel is being replaced.
     Replacing,
+    /// Its state is on disk, and none of its processes is left.
+    Suspended,
     Closed,
 }
 
@@ -285,6 +288,9 @@ pub struct SessionInfo {
     pub running: Vec<String>,
     /// As the client gave it.
     pub metadata: BTreeMap<String, String>,
+    /// What there is of it on disk; absent unless it is suspended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageInfo>,
     /// What holds for the session and its tenant, and where each value came from; only when one
     /// session is requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -25,6 +25,7 @@ use crate::backend::ids::IdPool;
 use crate::budget::{Account, Budget, Full, Reservation};
 use crate::cgroup::Support;
 use crate::egress::Egress;
+use crate::images::Images;
 use crate::memory::Memory;
 use crate::observe::{Observer, Refusal};
 use crate::passt::NoPasta;
@@ -53,6 +54,7 @@ mod execute;
 mod files;
 mod homes;
 mod idempotency;
+mod images;
 mod kept;
 mod pause;
 mod policy;
@@ -146,6 +148,8 @@ struct Host {
     backend: Arc<dyn Backend>,
     cgroups: Support,
     ids: Option<Arc<IdPool>>,
+    /// Suspended sessions, or why there can be none.
+    images: Result<Arc<Images>, &'static str>,
     /// Homes and volumes, or why there are none.
     stores: Result<Arc<Stores>, &'static str>,
     metrics: Arc<Metrics>,
@@ -230,7 +234,12 @@ impl Engine {
 
     /// A session, with what its agent says about it.
     pub async fn get(&self, tenant: &str, id: &str) -> Result<SessionInfo, EngineError> {
-        let session = self.find(tenant, id)?;
+        let session = match self.find(tenant, id) {
+            Err(EngineError::Suspended(_)) if let Some(info) = self.suspended(tenant, id) => {
+                return Ok(info);
+            }
+            found => found?,
+        };
         let described = timeout(DESCRIBE_WITHIN, session.ask(Command::Describe)).await;
         let mut info = self.info(&session);
         info.policy = policy::of(&self.settings_of(tenant), &session);
@@ -248,21 +257,31 @@ impl Engine {
     /// A tenant's sessions, those that match the query.
     pub fn list(&self, tenant: &str, query: &SessionQuery) -> Result<SessionPage, EngineError> {
         let limit = page_size(&query.page)?;
+        let suspended = self.suspended_of(tenant, query);
         let after = query.page.after.as_deref().unwrap_or_default();
         // One more than asked for tells whether there is a next part.
         let matches = |session: &Session| session.matches(query);
         let mut sessions = self.inner.registry.page(tenant, after, limit + 1, matches);
+        let mut sessions: Vec<_> = sessions.drain(..).map(|session| self.info(&session)).collect();
+        sessions.extend(suspended);
+        sessions.sort_by(|one, other| one.id.cmp(&other.id));
         let more = sessions.len() > limit;
         sessions.truncate(limit);
-        let sessions: Vec<_> = sessions.iter().map(|session| self.info(session)).collect();
         let next = if more { sessions.last().map(|last| last.id.clone()) } else { None };
         Ok(SessionPage { sessions, next })
     }
 
     /// Ends a session, and returns when nothing of it is left.
     pub async fn delete(&self, tenant: &str, id: &str) -> Result<(), EngineError> {
-        self.find(tenant, id)?.close(Cause::Deleted).await;
-        Ok(())
+        loop {
+            match self.find(tenant, id) {
+                Err(EngineError::Suspended(_)) if self.delete_image(tenant, id).await => {}
+                // It was resumed meanwhile, or is not any more.
+                Err(EngineError::Suspended(_)) => continue,
+                found => found?.close(Cause::Deleted).await,
+            }
+            return Ok(());
+        }
     }
 
     /// Keeps an idle session from being reaped.
@@ -288,6 +307,7 @@ impl Engine {
         if timeout(grace, async { while busy.join_next().await.is_some() {} }).await.is_err() {
             tracing::warn!(sessions = busy.len(), "still busy after the grace: killed");
         }
+        self.suspend_all().await;
         // A creation may have been under way when the flag was set.
         loop {
             let sessions = self.inner.registry.all();

@@ -14,6 +14,7 @@ pub mod cgroup;
 mod descriptors;
 pub mod egress;
 mod engine;
+mod images;
 pub mod media;
 pub mod memory;
 pub mod observe;

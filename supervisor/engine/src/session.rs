@@ -15,7 +15,9 @@ use jiff::Timestamp;
 use nix::sys::signal::Signal;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
-use vivarium_api_types::{ApprovalSpec, ContextInfo, SessionInfo, SessionState, SessionUsage};
+use vivarium_api_types::{
+    ApprovalSpec, ContextInfo, SessionInfo, SessionSpec, SessionState, SessionUsage,
+};
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{Description, ExecutionNumber, Failure, Origin, WindowSize};
 use vivarium_protocol::outcome::Cause;
@@ -24,6 +26,7 @@ use vivarium_protocol::policy::{Limits, Network};
 use crate::cgroup::Scope;
 use crate::egress::SessionEgress;
 use crate::settings::Settings;
+use crate::template::memory::TemplateMemory;
 use stores::SessionStores;
 
 mod actor;
@@ -47,6 +50,7 @@ mod results;
 mod state;
 mod stdin;
 mod stores;
+mod suspension;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod transfer;
@@ -123,6 +127,8 @@ pub enum Command {
     Connect(port::ConnectCommand),
     /// Hand the egress gate's socket to whoever has the other end of this one.
     Egress(OwnedFd),
+    /// Number executions from the one after this on, and answer with the number of the last.
+    CountFrom(ExecutionNumber, oneshot::Sender<ExecutionNumber>),
     /// Answer when nothing runs or waits.
     WhenIdle(oneshot::Sender<()>),
     Close(Cause),
@@ -141,6 +147,10 @@ pub(crate) struct SessionStatus {
     pub(crate) last_used_at: Timestamp,
     /// Whether the reaper has taken it up.
     pub(crate) reaped: bool,
+    /// Whether it is being suspended or resumed: nothing begins in it.
+    pub(crate) suspended: bool,
+    /// When it had been used last as it was to be suspended for want of use.
+    tried_to_suspend: Option<Instant>,
     /// Commands that run and that somebody waits for, and contexts but the first that run code.
     pub(crate) running_beside: usize,
 }
@@ -166,7 +176,10 @@ pub struct Session {
     status: Mutex<SessionStatus>,
     adjusting: tokio::sync::Mutex<()>,
     scope: OnceLock<Arc<Scope>>,
+    /// What its kernels share with the template that they are forked from, if they can be saved.
+    memory: OnceLock<Arc<TemplateMemory>>,
     stores: OnceLock<SessionStores>,
+    spec: OnceLock<SessionSpec>,
     /// The settings that held when it was made.
     settings: OnceLock<Arc<Settings>>,
     started: watch::Sender<Option<Result<(), Failure>>>,
@@ -200,6 +213,8 @@ impl Session {
             last_used: created,
             last_used_at: created_at,
             reaped: false,
+            suspended: false,
+            tried_to_suspend: None,
             running_beside: 0,
         };
         let session = Self {
@@ -211,7 +226,9 @@ impl Session {
             status: Mutex::new(status),
             adjusting: tokio::sync::Mutex::new(()),
             scope: OnceLock::new(),
+            memory: OnceLock::new(),
             stores: OnceLock::new(),
+            spec: OnceLock::new(),
             settings: OnceLock::new(),
             started: watch::Sender::new(None),
             ended: Arc::default(),
@@ -224,10 +241,13 @@ impl Session {
         (session, receiver)
     }
 
-    /// Keeps the scope, from which the usage is read.
+    /// Keeps the scope, from which the usage is read, and the template's memory.
     fn set_scope(&self, processes: &processes::SessionProcesses) {
         if let Some(scope) = &processes.resources.scope {
             self.scope.get_or_init(|| Arc::clone(scope));
+        }
+        if let Some(memory) = &processes.resources.memory {
+            self.memory.get_or_init(|| Arc::clone(memory));
         }
     }
 
@@ -347,6 +367,7 @@ impl Session {
             deadline: deadline.map(|deadline| deadline.timestamp),
             running: Vec::new(),
             metadata,
+            image: None,
             policy: Vec::new(),
         }
     }

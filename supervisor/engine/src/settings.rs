@@ -42,6 +42,7 @@ pub struct Settings {
     pub preview: Preview,
     pub audit: Audit,
     pub homes: Homes,
+    pub images: Images,
     pub builds: Builds,
     pub egress: Egress,
     pub packages: Packages,
@@ -155,6 +156,18 @@ pub struct Homes {
     pub max_inodes: Limit,
     pub max_per_tenant: Limit,
     /// Time without a session after which a home is removed.
+    pub expire_after: Option<Duration>,
+}
+
+/// `[images]`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Images {
+    /// Time without use after which a session is suspended.
+    pub suspend_after: Option<Duration>,
+    /// Of each tenant's images together, in MiB.
+    pub max_mb: Limit,
+    pub max_per_tenant: Limit,
+    /// Time after which a suspended session is deleted.
     pub expire_after: Option<Duration>,
 }
 
@@ -286,6 +299,8 @@ pub struct Environment {
     /// Names of variables of the daemon's environment that kernels get too.
     pub extra_env: Vec<String>,
     pub template: bool,
+    /// Whether its sessions can be suspended.
+    pub images: bool,
     pub preimport: Vec<String>,
     /// Code that the template runs after that.
     pub warmup: String,

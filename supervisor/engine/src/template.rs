@@ -9,6 +9,7 @@
 //! It must never tell a template anything of a session.
 
 mod keeper;
+pub(crate) mod memory;
 mod process;
 
 use std::os::fd::OwnedFd;
@@ -23,6 +24,7 @@ use crate::backend::Backend;
 use crate::backend::ids::IdPool;
 use crate::recover::Workdirs;
 
+use memory::TemplateMemory;
 use process::Sender;
 
 /// Variables that Python, libc or a numeric library reads once, as it starts, by what their names
@@ -190,9 +192,9 @@ impl Template {
         settled.map_or(State::Off, |state| state.clone())
     }
 
-    /// A socket that leads to it, for the launcher of a session whose kernels get these variables;
-    /// `None` if they are to be executed.
-    pub fn connect(&self, env: &[(String, String)]) -> Option<OwnedFd> {
+    /// What leads to it, for the launcher of a session whose kernels get these variables; `None` if they
+    /// are to be executed.
+    pub fn connect(&self, env: &[(String, String)]) -> Option<Connected> {
         let State::Ready(sender) = &*self.state.borrow() else { return None };
         if self.suspicion.raised.load(Ordering::Acquire) {
             return None;
@@ -204,7 +206,7 @@ impl Template {
             .map_err(|error| tracing::warn!(%error, "no socket for a template"))
             .ok()?;
         match sender.send(&ToTemplate::Serve, Some(theirs.into())) {
-            Ok(()) => Some(ours.into()),
+            Ok(()) => Some(Connected { socket: ours.into(), memory: sender.memory() }),
             Err(error) => {
                 // Its keeper finds out what is wrong.
                 tracing::warn!(%error, environment = self.environment, "a template does not read");
@@ -212,6 +214,13 @@ impl Template {
             }
         }
     }
+}
+
+#[derive(Debug)]
+pub struct Connected {
+    pub socket: OwnedFd,
+    /// What its kernels share, if they can be saved.
+    pub(crate) memory: Option<Arc<TemplateMemory>>,
 }
 
 /// Whether a process that was started with `started` can become one that has `wanted`.

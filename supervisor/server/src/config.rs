@@ -202,6 +202,7 @@ impl Merge {
             Setter::Sandbox(set) => set(&mut self.settings.sandbox, &value),
             Setter::Session(set) => set(&mut self.settings.session, &value),
             Setter::Homes(set) => set(&mut self.settings.homes, &value),
+            Setter::Images(set) => set(&mut self.settings.images, &value),
             Setter::Approval(set) => set(&mut self.settings.approval, &value),
             Setter::Audit(set) => set(&mut self.settings.audit, &value),
             Setter::Preview(set) => set(&mut self.settings.preview, &value),

@@ -41,7 +41,7 @@ fn question(session: &str, code: &str) -> Question {
         timeout: Duration::from_secs(1),
         cancel_on_disconnect: false,
         queued: true,
-        stdin: None,
+        descriptor: None,
         survives_reset: false,
         context: None,
         approval: None,

@@ -22,8 +22,11 @@ use crate::template::Template;
 impl Engine {
     /// A tenant's session. An id that no session can have is as unknown as any other.
     pub(super) fn find(&self, tenant: &str, id: &str) -> Result<Arc<Session>, EngineError> {
-        let session = self.inner.registry.get(tenant, id);
-        session.ok_or_else(|| EngineError::UnknownSession(id.to_owned()))
+        match self.inner.registry.get(tenant, id) {
+            Some(session) if !session.is_suspended() => Ok(session),
+            None if !self.has_image(tenant, id) => Err(EngineError::UnknownSession(id.to_owned())),
+            _ => Err(EngineError::Suspended(id.to_owned())),
+        }
     }
 
     /// A tenant's session, made if there is none, and whether it was.
@@ -48,12 +51,35 @@ impl Engine {
         tenant: &str,
         spec: SessionSpec,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
+        let id = spec.id.as_deref().unwrap_or_default();
+        if self.has_image(tenant, id) {
+            return Err(EngineError::Conflict(id.to_owned()));
+        }
+        self.add_as(tenant, spec, false).await
+    }
+
+    /// The same of one that is being resumed, in which nothing begins yet.
+    pub(super) async fn add_suspended(
+        &self,
+        tenant: &str,
+        spec: SessionSpec,
+    ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
+        self.add_as(tenant, spec, true).await
+    }
+
+    async fn add_as(
+        &self,
+        tenant: &str,
+        spec: SessionSpec,
+        suspended: bool,
+    ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
         self.admit_audit().await?;
         let (mut is_read, mut has_gate) = (false, false);
         let chosen = self.choose(tenant, spec.environment.as_deref()).await?;
         let stores = self.claim_stores(tenant, &spec, &chosen.base).await?;
         let refused = loop {
-            match self.try_add(tenant, spec.clone(), &chosen, stores.clone(), has_gate) {
+            match self.try_add(tenant, spec.clone(), &chosen, stores.clone(), (has_gate, suspended))
+            {
                 Ok(Err(existing)) if existing.is_closed() => existing.gone().await,
                 Err(EngineError::NoCapacity(_))
                     if !is_read && self.inner.memory.fresh_reading().await =>
@@ -97,9 +123,10 @@ impl Engine {
         spec: SessionSpec,
         chosen: &Chosen,
         stores: Option<Arc<StoreLease>>,
-        has_gate: bool,
+        (has_gate, suspended): (bool, bool),
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
         self.check_admits(tenant)?;
+        let asked_for = spec.clone();
         let settings = self.settings_of(tenant);
         let id = request::id(spec.id)?;
         let Chosen { name: environment, base, built } = chosen.clone();
@@ -168,6 +195,10 @@ impl Engine {
                 .map_err(EngineError::NoCapacity)?;
             grant.used();
             session.was_made_under(&settings);
+            session.was_asked_for(asked_for);
+            if suspended {
+                session.begin_suspension();
+            }
             Ok(session)
         };
         match self.inner.registry.insert(tenant, &id, own_max, max, make) {

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use vivarium_api_types::{AssistReply, ProbeRequest};
+use serde::de::DeserializeOwned;
+use vivarium_api_types::{AssistReply, Outcome, ProbeRequest};
 use vivarium_protocol::message::Work;
 use vivarium_protocol::outcome::Cause;
 
@@ -31,7 +32,7 @@ impl Engine {
         let (code, cursor, context) = checked(request.into())?;
         let work = Work::Assist { kind: T::KIND, code, cursor };
         self.check_admits(tenant)?;
-        let session = self.find(tenant, id)?;
+        let session = self.awake(tenant, id).await?;
         let spec = WorkSpec {
             work,
             files: Vec::new(),
@@ -39,7 +40,7 @@ impl Engine {
             timeout: ANSWER_WITHIN,
             cancel_on_disconnect: true,
             queued: true,
-            stdin: None,
+            descriptor: None,
             survives_reset: false,
             context,
             approval: None,
@@ -49,24 +50,27 @@ impl Engine {
             .await?
             .outcome()
             .await?;
-        let answer = outcome.result.as_ref().and_then(|value| value.mime.get(JSON));
-        let Some(answer) = answer else {
-            match outcome.cause {
-                // Somebody else's doing, and no fault of the kernel's.
-                Some(Cause::Interrupt | Cause::Reset) => {
-                    return Err(EngineError::Busy);
-                }
-                Some(Cause::Deleted | Cause::Expired) => {
-                    return Err(EngineError::UnknownSession(id.to_owned()));
-                }
-                _ => {}
-            }
-            let why = if outcome.detail.is_empty() { "it said nothing" } else { &outcome.detail };
-            return Err(EngineError::NoAnswer(why.to_owned()));
-        };
-        // What a kernel says is not believed: tenant code may have written it.
-        serde_json::from_str(answer).map_err(|error| EngineError::NoAnswer(error.to_string()))
+        answer_of(id, &outcome)
     }
+}
+
+/// What a kernel answered to a question.
+pub(super) fn answer_of<T: DeserializeOwned>(
+    id: &str,
+    outcome: &Outcome,
+) -> Result<T, EngineError> {
+    let answer = outcome.result.as_ref().and_then(|value| value.mime.get(JSON));
+    let Some(answer) = answer else {
+        return Err(match outcome.cause {
+            // Somebody else's doing, and no fault of the kernel's.
+            Some(Cause::Interrupt | Cause::Reset) => EngineError::Busy,
+            Some(Cause::Deleted | Cause::Expired) => EngineError::UnknownSession(id.to_owned()),
+            _ if outcome.detail.is_empty() => EngineError::NoAnswer("it said nothing".to_owned()),
+            _ => EngineError::NoAnswer(outcome.detail.clone()),
+        });
+    };
+    // What a kernel says is not believed: tenant code may have written it.
+    serde_json::from_str(answer).map_err(|error| EngineError::NoAnswer(error.to_string()))
 }
 
 /// The code, the place in it, and whose kernel is asked.

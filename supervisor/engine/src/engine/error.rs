@@ -10,6 +10,7 @@ use vivarium_protocol::units::Limit;
 use crate::backend::LaunchError;
 use crate::backend::inspect::InspectError;
 use crate::budget::Full;
+use crate::images::Obstacle;
 use crate::memory::Shortage;
 use crate::quotas::Exceeded;
 use crate::stores::StoreError;
@@ -86,6 +87,20 @@ pub enum EngineError {
     /// was interrupted or reset meanwhile.
     #[error("an execution runs or waits in this session, or it was interrupted or reset meanwhile")]
     Busy,
+    /// The session is suspended, or is being suspended or resumed, and what was asked does not resume it.
+    #[error("the session {0:?} is suspended: resume it first")]
+    Suspended(String),
+    /// Why a session can not be suspended.
+    #[error("this session cannot be suspended: {}", texts(.0))]
+    NotImageable(Vec<Obstacle>),
+    /// The tenant has as many images as it may, or as many bytes of them.
+    #[error(
+        "the tenant's suspended sessions fill their room: images.max_mb, images.max_per_tenant"
+    )]
+    ImagesFull,
+    /// An image could not be written, or put into a kernel.
+    #[error("{0}")]
+    Image(String),
     /// No such execution, or not this tenant's, or its result is not kept any more.
     #[error("there is no execution {0:?} in this session, or its result is not kept any more")]
     UnknownExecution(String),
@@ -176,6 +191,10 @@ pub enum EngineError {
     NotStarted(Failure),
 }
 
+fn texts(obstacles: &[Obstacle]) -> String {
+    obstacles.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 impl EngineError {
     pub(super) fn invalid(field: impl Into<String>, reason: impl ToString) -> Self {
         Self::Invalid { field: field.into(), reason: reason.to_string() }
@@ -210,6 +229,10 @@ impl EngineError {
             Self::NoCapacity(_) => "no_capacity",
             Self::NoDescriptors => "no_descriptors",
             Self::Busy => "busy",
+            Self::Suspended(_) => "suspended",
+            Self::NotImageable(_) => "not_imageable",
+            Self::ImagesFull => "images_full",
+            Self::Image(_) => "image_failed",
             Self::UnknownExecution(_) => "unknown_execution",
             Self::EventsGone { .. } => "events_gone",
             Self::KeyReused => "idempotency_key_reused",

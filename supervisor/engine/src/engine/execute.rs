@@ -217,7 +217,7 @@ impl Engine {
         self.once(tenant, idempotency_key, async move {
             engine.check_admits(&owner)?;
             let admission = engine.admit(&owner, spec.approval)?;
-            let (session, is_new) = match engine.find(&owner, &id) {
+            let (session, is_new) = match engine.awake(&owner, &id).await {
                 Err(EngineError::UnknownSession(_)) if create => {
                     engine.find_or_add(&owner, &id).await?
                 }
@@ -310,7 +310,7 @@ impl Engine {
         if spec.has_pipe() {
             let (pipe, read_end) = StdinPipe::new().map_err(no_pipe)?;
             record.set_stdin(pipe);
-            spec.stdin = Some(read_end);
+            spec.descriptor = Some(read_end);
         }
         record.is_of(match spec.work {
             Work::Command(_) => ExecutionKind::Command,
@@ -393,6 +393,7 @@ fn refused(refusal: Refusal, session_id: &str, depth: usize) -> EngineError {
             "a reset of this session ends every process: it has no cgroup layer",
         ),
         Refusal::NotStarted(failure) => EngineError::NotStarted(failure),
+        Refusal::Suspended => EngineError::Suspended(session_id.to_owned()),
         Refusal::Gone => EngineError::UnknownSession(session_id.to_owned()),
     }
 }

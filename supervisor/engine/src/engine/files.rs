@@ -122,7 +122,7 @@ impl Engine {
         path: &str,
     ) -> Result<(String, bool), EngineError> {
         self.check_open(tenant)?;
-        let session = self.find(tenant, id)?;
+        let session = self.awake(tenant, id).await?;
         let path = self.place(path, Wanted::Entry)?;
         let operation = FileOperation::MakeDirectory { path: path.clone() };
         match session.operate(&self.inner.transfers, operation).await {
@@ -141,6 +141,7 @@ impl Engine {
         change: FileChange,
     ) -> Result<FileInfo, EngineError> {
         self.check_open(tenant)?;
+        drop(self.awake(tenant, id).await?);
         let FileChange { move_to, replace, mode } = change;
         let mode = mode.map(|mode| permissions(&mode)).transpose()?;
         let path = self.place(path, Wanted::Entry)?;
@@ -242,7 +243,7 @@ impl Engine {
         announced_bytes: Option<u64>,
     ) -> Result<Upload, EngineError> {
         self.check_open(tenant)?;
-        let session = self.find(tenant, id)?;
+        let session = self.awake(tenant, id).await?;
         let path = self.place(path, Wanted::Entry)?;
         let max_file_size = session.limits().max_file_size_mb;
         let left = max_file_size.get().map(|mb| mb.saturating_mul(1 << 20));
@@ -261,7 +262,7 @@ impl Engine {
         path: &str,
     ) -> Result<Upload, EngineError> {
         self.check_open(tenant)?;
-        let session = self.find(tenant, id)?;
+        let session = self.awake(tenant, id).await?;
         let path = self.place(path, Wanted::Directory)?;
         let operation = FileOperation::Unpack { path: path.clone() };
         self.upload(&session, operation, path, None).await
@@ -270,7 +271,7 @@ impl Engine {
     /// Removes a file, a link, or a directory with all that is in it.
     pub async fn delete_file(&self, tenant: &str, id: &str, path: &str) -> Result<(), EngineError> {
         self.check_open(tenant)?;
-        let session = self.find(tenant, id)?;
+        let session = self.awake(tenant, id).await?;
         let path = self.place(path, Wanted::Entry)?;
         let deleted = session.delete_file(&self.inner.transfers, path.clone()).await;
         deleted.map_err(|error| self.refuse(tenant, id, &path, error))
@@ -345,10 +346,11 @@ pub(super) fn info(entry: FileEntry) -> FileInfo {
     FileInfo { path, kind, size_bytes, modified_at, mode: format!("{mode:04o}"), mime_type }
 }
 
-fn explain(error: TransferError, session: &str, path: &str) -> EngineError {
+pub(super) fn explain(error: TransferError, session: &str, path: &str) -> EngineError {
     match error {
         TransferError::TooMany => EngineError::TooManyTransfers { max: MAX_TRANSFERS },
         TransferError::Over => EngineError::UnknownSession(session.to_owned()),
+        TransferError::Suspended => EngineError::Suspended(session.to_owned()),
         TransferError::Refused(problem) => refusal(problem, path),
         TransferError::Socket(error) if descriptors::are_exhausted(&error) => {
             EngineError::NoDescriptors

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use vivarium_protocol::outcome::Cause;
 
-use super::Inner;
+use super::{Engine, Inner};
 
 /// The least time between two looks, unless somebody asks for one.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -25,6 +25,7 @@ pub(super) async fn run(engine: Weak<Inner>, every: Duration, deadlines: Arc<Not
             // Each on its own: one that dies slowly must not keep the others alive.
             tokio::spawn(async move { session.close(Cause::Expired).await });
         }
+        Engine { inner: Arc::clone(&engine) }.tend_images();
         // One that has passed is being reaped; a moment more spares one that is about to.
         let (usual, soonest) = (Instant::now() + every, Instant::now() + LOOK_AGAIN);
         let first = engine.registry.all().iter().filter_map(|session| session.deadline()).min();

@@ -38,6 +38,7 @@ impl Engine {
             self.show_layers(to);
             self.show_administration(to);
             self.show_homes(to);
+            self.show_images(to);
             let (artefacts, bytes) = self.environment_totals();
             to.environments.are(artefacts, bytes);
             self.tenant_usage().iter().for_each(|usage| show_usage(to, usage));

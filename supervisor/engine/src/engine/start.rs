@@ -24,6 +24,7 @@ use crate::backend::{Backend, id_namespace, ids::IdPool};
 use crate::budget::Budget;
 use crate::cgroup::{self, Missing, Support};
 use crate::egress::{Accounting, Egress, GateLaunch, tell_webhook};
+use crate::images::Images;
 use crate::memory::{Memory, Sources};
 use crate::passt::{self, NoPasta, Pasta};
 use crate::pools::Pools;
@@ -131,6 +132,7 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
     Ok(Host {
         approvals,
         egress,
+        images: images(settings),
         stores: homes::open(settings, &backend, ids.as_ref(), &audit).await,
         ids,
         backend,
@@ -143,6 +145,19 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
         quotas: Arc::default(),
         runtime_dir: settings.server.runtime_dir.clone(),
         workdirs: Mutex::default(),
+    })
+}
+
+/// Suspended sessions, if any session can be suspended.
+fn images(settings: &Settings) -> Result<Arc<Images>, &'static str> {
+    let is_wanted = settings.environments.values().any(|environment| environment.images);
+    // Where there are images of before they can be listed and deleted.
+    if !is_wanted && !Images::are_in(&settings.server.state_dir) {
+        return Err("sessions can not be suspended here: no environment has images switched on");
+    }
+    Images::open(&settings.server.state_dir).map(Arc::new).map_err(|error| {
+        tracing::error!(error = error_chain(&error), "no session can be suspended");
+        "sessions can not be suspended: the daemon's log says why"
     })
 }
 

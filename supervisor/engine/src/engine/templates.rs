@@ -109,6 +109,9 @@ pub(super) fn build(
         .or_insert_with(|| home.join(".local").to_string_lossy().into_owned());
     env.extend(ONE_THREAD.map(|name| (name.to_owned(), "1".to_owned())));
     env.entry(ARROW.0.to_owned()).or_insert_with(|| ARROW.1.to_owned());
+    if wanted.images {
+        env.entry("PYTHONHASHSEED".to_owned()).or_insert_with(|| "0".to_owned());
+    }
     let order = StartTemplate {
         protocol_version: PROTOCOL_VERSION,
         interpreter,
@@ -116,6 +119,8 @@ pub(super) fn build(
         warmup: wanted.warmup.clone(),
         env: env.into_iter().collect(),
         read_only: prepared.plan.applies(Layer::Mounts),
+        // Without a root of their own workdirs have another path in each session, which memory remembers.
+        images: wanted.images && prepared.plan.applies(Layer::Mounts),
     };
     Build { order, workdirs, ids: prepared.session_ids() }
 }

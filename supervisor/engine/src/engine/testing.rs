@@ -23,8 +23,8 @@ use crate::egress::{Accounting, Egress, GateLaunch};
 use crate::memory::{Memory, MemoryReading};
 use crate::passt::NoPasta;
 use crate::settings::{
-    AgentBinary, Approval, Audit, Builds, Egress as EgressSettings, Environment, Homes, LogFormat,
-    Mode, Packages, Preview, Sandbox, Server, Session, Settings, Tenant, Usage,
+    AgentBinary, Approval, Audit, Builds, Egress as EgressSettings, Environment, Homes, Images,
+    LogFormat, Mode, Packages, Preview, Sandbox, Server, Session, Settings, Tenant, Usage,
 };
 use crate::template::Template;
 
@@ -90,6 +90,12 @@ pub fn settings() -> Settings {
             max_mb: at(1024),
             max_inodes: at(65536),
             max_per_tenant: at(20),
+            expire_after: None,
+        },
+        images: Images {
+            suspend_after: None,
+            max_mb: Limit::Unlimited,
+            max_per_tenant: Limit::Unlimited,
             expire_after: None,
         },
         builds: Builds {
@@ -160,6 +166,7 @@ pub fn engine_with(
         backend: Arc::clone(&backend) as _,
         cgroups: Support::Unavailable(Missing { why: "a test".into(), fix: String::new() }),
         ids: None,
+        images: Err("a test"),
         stores: Err("a test"),
         egress: Arc::new(Egress::new(
             GateLaunch::of(&settings),

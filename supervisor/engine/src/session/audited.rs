@@ -94,7 +94,7 @@ impl Audited {
     ) -> Option<Box<Self>> {
         observer.audit()?;
         let (kind, code_sha256, code_bytes) = match work {
-            Work::Assist { .. } => return None,
+            Work::Assist { .. } | Work::Image(_) => return None,
             Work::Code { code, .. } => ("code", Hash::of(code.as_bytes()), code.len()),
             Work::Command(CommandSpec { argv, .. }) => {
                 let hash = Hash::of_parts(argv.iter().map(String::as_str));
@@ -178,6 +178,7 @@ impl Audited {
 fn captured(work: &Work) -> Captured {
     match work {
         Work::Code { code, .. } | Work::Assist { code, .. } => Captured::of(code),
+        Work::Image(_) => Captured::of(""),
         Work::Command(CommandSpec { argv, .. }) => Captured::of(&argv.join(" ")),
     }
 }

@@ -106,12 +106,8 @@ impl Channel {
         self.stream
     }
 
-    /// Sends a message: now as far as the socket takes it, the rest while [`Self::next`] waits.
-    pub(super) fn send<T: Serialize>(&mut self, message: &T) -> Result<(), FrameError> {
-        self.send_with(message, Vec::new())
-    }
-
-    /// The same, with descriptors. If the system refuses those, the channel has failed.
+    /// Sends a message, with descriptors: now as far as the socket takes it, the rest while [`Self::next`]
+    /// waits. If the system refuses the descriptors, the channel has failed.
     pub(super) fn send_with<T: Serialize>(
         &mut self,
         message: &T,

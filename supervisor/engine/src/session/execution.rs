@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use vivarium_api_types::{ApprovalRule, OutputSpec};
-use vivarium_protocol::message::{CommandSpec, ExecutionNumber, Failure, InputFile, Stdin, Work};
+use vivarium_protocol::message::{
+    CommandSpec, ExecutionNumber, Failure, ImageStep, InputFile, Stdin, Work,
+};
 
 use super::AwaitedApproval;
 use super::execution_log::LogWriter;
@@ -24,8 +26,9 @@ pub struct WorkSpec {
     pub cancel_on_disconnect: bool,
     /// A command: whether it waits for its turn, as code does.
     pub queued: bool,
-    /// A command: the pipe that is its standard input, if others write to that.
-    pub stdin: Option<OwnedFd>,
+    /// What comes with it: the pipe that is a command's standard input, if others write to that, or an
+    /// image's.
+    pub descriptor: Option<OwnedFd>,
     /// A command that nobody waits for: whether it goes on when the session is reset.
     pub survives_reset: bool,
     /// The context that is to run it, by its name; the first if there is none.
@@ -69,13 +72,29 @@ impl WorkSpec {
         match self.work {
             Work::Code { .. } => Kind::Code,
             Work::Command(_) => Kind::Command,
-            Work::Assist { .. } => Kind::Assist,
+            Work::Assist { .. } | Work::Image(_) => Kind::Assist,
         }
     }
 
     /// Whether it runs only when nothing before it in the queue does.
     pub(super) const fn waits_for_turn(&self) -> bool {
         self.queued || !self.work.is_command()
+    }
+
+    /// What is done with the kernel's image: it comes from the engine, and from nobody's client.
+    pub fn image(step: ImageStep, timeout: Duration, descriptor: Option<OwnedFd>) -> Self {
+        Self {
+            work: Work::Image(step),
+            files: Vec::new(),
+            outputs: Vec::new(),
+            timeout,
+            cancel_on_disconnect: true,
+            queued: true,
+            descriptor,
+            survives_reset: false,
+            context: None,
+            approval: None,
+        }
     }
 
     /// Whether others write to its standard input.
@@ -98,6 +117,7 @@ impl WorkSpec {
         let work = match &self.work {
             Work::Code { code, filename, env, .. } => code.len() + filename.len() + variables(env),
             Work::Assist { code, .. } => code.len(),
+            Work::Image(_) => 0,
             Work::Command(CommandSpec { argv, stdin, env, .. }) => {
                 let stdin = match stdin {
                     Stdin::Bytes(bytes) => bytes.len(),
@@ -155,6 +175,8 @@ pub enum Refusal {
     /// It is to survive a reset, which nothing of this session does.
     NotSurvivable,
     NotStarted(Failure),
+    /// The session is being suspended or resumed.
+    Suspended,
     /// The session was over before it could take it.
     Gone,
 }

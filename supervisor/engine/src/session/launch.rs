@@ -26,7 +26,8 @@ use crate::observe::Observer;
 use crate::quotas::TenantQuotas;
 use crate::recover::Workdirs;
 use crate::stores::StoreLease;
-use crate::template::Template;
+use crate::template::memory::TemplateMemory;
+use crate::template::{Connected, Template};
 
 #[derive(Debug, Clone)]
 pub struct LaunchPlan {
@@ -96,6 +97,8 @@ pub(super) struct Resources {
     workdir: Option<PathBuf>,
     /// The template that its kernels are to be forked from, unless that has failed once.
     template: Option<Arc<Template>>,
+    /// What its kernels share with that.
+    pub(super) memory: Option<Arc<TemplateMemory>>,
 }
 
 impl Resources {
@@ -120,7 +123,7 @@ impl Resources {
 
     /// Returns when nothing of it is left.
     pub(super) async fn tear_down(self, backend: &dyn Backend) {
-        let Self { name, launched, scope, lease, stores, environment, workdir, template: _ } = self;
+        let Self { name, launched, scope, lease, stores, environment, workdir, .. } = self;
         let mut is_gone = backend.kill(launched).await;
         if let Some(scope) = scope {
             match scope.remove().await {
@@ -193,6 +196,7 @@ async fn try_launch(
         environment: context.environment.clone(),
         workdir: None,
         template: None,
+        memory: None,
     };
     match equip(scope_name, policy, context, &mut resources).await {
         Ok(channel) => Ok((channel, resources)),
@@ -249,8 +253,11 @@ async fn equip(
         alongside.extend([OwnedFd::from(kill), events.into()]);
     }
     let template = context.template.connect(&policy.env);
-    resources.template = template.is_some().then(|| Arc::clone(&context.template));
-    alongside.extend(template);
+    if let Some(Connected { socket, memory }) = template {
+        resources.template = Some(Arc::clone(&context.template));
+        resources.memory = memory;
+        alongside.push(socket);
+    }
     let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
     channel
         .send_with(&launch, alongside)

@@ -33,6 +33,8 @@ fn shown(who: &Identity, number: ExecutionNumber, spec: &WorkSpec) -> ApprovalEx
         Work::Code { code, .. } | Work::Assist { code, .. } => {
             (ExecutionKind::Code, Hash::of(code.as_bytes()), code.len())
         }
+        // Nobody is asked about it.
+        Work::Image(_) => (ExecutionKind::Code, Hash::of(b""), 0),
         Work::Command(CommandSpec { argv, .. }) => {
             let bytes = argv.iter().map(|argument| argument.len() + 1).sum();
             (ExecutionKind::Command, Hash::of_parts(argv.iter().map(String::as_str)), bytes)
@@ -44,6 +46,7 @@ fn shown(who: &Identity, number: ExecutionNumber, spec: &WorkSpec) -> ApprovalEx
             code = Some(beginning(text, MAX_SHOWN_BYTES).to_owned());
             env.extend(variables.iter().map(|(name, _)| name.clone()));
         }
+        Work::Image(_) => {}
         Work::Assist { code: text, .. } => {
             code = Some(beginning(text, MAX_SHOWN_BYTES).to_owned());
         }
@@ -96,6 +99,7 @@ fn digest(who: &Identity, spec: &WorkSpec) -> Hash {
             add_env(&mut parts, env);
         }
         Work::Assist { code, .. } => parts.extend([b"assist".to_vec(), code.clone().into()]),
+        Work::Image(_) => parts.push(b"image".to_vec()),
         Work::Command(CommandSpec { argv, stdin, cwd, env, background, pty, .. }) => {
             parts.extend([b"command".to_vec(), argv.len().to_string().into()]);
             parts.extend(argv.iter().map(|argument| argument.clone().into()));

@@ -229,7 +229,7 @@ fn spec(work: Work, timeout: Duration, cancel_on_disconnect: bool) -> WorkSpec {
         timeout,
         cancel_on_disconnect,
         queued: false,
-        stdin: None,
+        descriptor: None,
         survives_reset: false,
         context: None,
         approval: None,

@@ -56,6 +56,8 @@ pub enum TransferError {
     TooMany,
     #[error("the session ended")]
     Over,
+    #[error("the session is being suspended or resumed")]
+    Suspended,
     #[error("{}", .0.detail)]
     Refused(FileProblem),
     #[error("the agent's answer to an operation on files is that of another one")]
@@ -92,6 +94,9 @@ impl TransferLimiter {
 
     /// The right to one more transfer of this session.
     fn permit(&self, session: &Session) -> Result<Permit, TransferError> {
+        if session.is_suspended() {
+            return Err(TransferError::Suspended);
+        }
         let of_tenant = {
             let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
             let new = || Arc::new(Semaphore::new(self.max_of_tenant));
@@ -219,6 +224,11 @@ impl Session {
         }
     }
 
+    /// Waits until no transfer is under way. None begins in a session that is being suspended.
+    pub(crate) async fn transfers_idle(&self) {
+        drop(self.transfers.acquire_many(MAX_TRANSFERS).await);
+    }
+
     /// Watches a directory.
     pub async fn watch(
         &self,
@@ -251,9 +261,8 @@ impl Session {
 
     /// Waits until no transfer is under way, and lets none begin.
     pub async fn transfers_ended(&self) {
-        // Nobody closes it.
-        if let Ok(all) = self.transfers.acquire_many(MAX_TRANSFERS).await {
-            all.forget();
+        if let Ok(_all) = self.transfers.acquire_many(MAX_TRANSFERS).await {
+            self.transfers.close();
         }
     }
 

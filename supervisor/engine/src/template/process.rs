@@ -2,8 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncWriteExt, Interest};
@@ -14,6 +13,7 @@ use vivarium_protocol::message::{FromTemplate, StartTemplate, ToTemplate};
 use vivarium_protocol::stream::send_some;
 
 use super::Suspicion;
+use super::memory::TemplateMemory;
 use crate::backend::ids::IdPool;
 use crate::backend::{Backend, Launched, Outermost, TemplateParts};
 use crate::recv;
@@ -47,13 +47,22 @@ pub(super) enum TemplateError {
     Hangs(Duration),
 }
 
+impl TemplateError {
+    const GONE: Self = Self::Gone("has ended (its log says more)");
+}
+
 /// What is said to a template, from any thread and without waiting.
 #[derive(Debug)]
 pub struct Sender {
     socket: Mutex<OwnedFd>,
+    memory: Option<Arc<TemplateMemory>>,
 }
 
 impl Sender {
+    pub(super) fn memory(&self) -> Option<Arc<TemplateMemory>> {
+        self.memory.clone()
+    }
+
     /// Sends a small message, with a descriptor if there is one.
     pub(super) fn send(&self, message: &ToTemplate, fd: Option<OwnedFd>) -> io::Result<()> {
         let bytes = encode(message, MAX_SMALL_FRAME_BYTES)?;
@@ -69,6 +78,8 @@ pub(super) struct Process {
     launched: Launched,
     stream: UnixStream,
     decoder: Decoder,
+    /// What its kernels share, if they can be saved.
+    memory: Option<Arc<TemplateMemory>>,
 }
 
 impl Process {
@@ -92,14 +103,20 @@ impl Process {
             }
             send_order(&mut stream, order, &alongside).await?;
             let mut decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
-            match recv(&mut stream, &mut decoder).await? {
-                FromTemplate::Ready => Ok(decoder),
+            let mut alongside = Vec::new();
+            let said: Result<_, TemplateError> =
+                recv::recv_with(&mut stream, &mut decoder, &mut alongside).await;
+            match said?.ok_or(TemplateError::GONE)? {
+                FromTemplate::Ready => {
+                    let memory = alongside.pop().map(TemplateMemory::new).transpose()?;
+                    Ok((decoder, memory.map(Arc::new)))
+                }
                 FromTemplate::Unfit(reason) => Err(TemplateError::Unfit(reason)),
                 FromTemplate::Pong(_) => Err(TemplateError::Gone("spoke out of turn")),
             }
         });
         match started.await.unwrap_or(Err(TemplateError::Hangs(BUILD_WITHIN))) {
-            Ok(decoder) => Ok(Self { launched, stream, decoder }),
+            Ok((decoder, memory)) => Ok(Self { launched, stream, decoder, memory }),
             Err(error) => {
                 launched.stream = Some(stream);
                 backend.kill(launched).await;
@@ -110,7 +127,7 @@ impl Process {
 
     pub(super) fn sender(&self) -> io::Result<Sender> {
         let socket = std::os::fd::AsFd::as_fd(&self.stream).try_clone_to_owned()?;
-        Ok(Sender { socket: Mutex::new(socket) })
+        Ok(Sender { socket: Mutex::new(socket), memory: self.memory.clone() })
     }
 
     /// Asks it now and then whether it is there; why it is not any more.
@@ -170,5 +187,5 @@ async fn recv(
     decoder: &mut Decoder,
 ) -> Result<FromTemplate, TemplateError> {
     let received: Result<_, TemplateError> = recv::recv(stream, decoder).await;
-    received?.ok_or(TemplateError::Gone("has ended (its log says more)"))
+    received?.ok_or(TemplateError::GONE)
 }

@@ -108,6 +108,7 @@ impl Modify for Descriptions {
 fn of_status(status: &str) -> &'static str {
     match status {
         "200" => "The answer",
+        "201" => "Made",
         "204" => "Done",
         "413" => "The content is larger than a file may be",
         "416" => "The file has no such range",

@@ -150,6 +150,9 @@ impl From<EngineError> for Problem {
             | EngineError::ApprovalEnded(_)
             | EngineError::BuildRunning(_)
             | EngineError::Busy
+            | EngineError::Suspended(_)
+            | EngineError::NotImageable(_)
+            | EngineError::Image(_)
             | EngineError::NotRunning(_)
             | EngineError::NoStdin
             | EngineError::NoTerminal(_)
@@ -184,6 +187,7 @@ impl From<EngineError> for Problem {
             | EngineError::TooManySessions { .. }
             | EngineError::TooManyOfTenant { .. }
             | EngineError::QuotaExceeded(_)
+            | EngineError::ImagesFull
             | EngineError::TenantPaused(_) => StatusCode::TOO_MANY_REQUESTS,
             EngineError::NoRoom(Full::Daemon { .. })
             | EngineError::NoCapacity(_)

@@ -15,6 +15,7 @@ mod executions;
 mod files;
 mod homes;
 mod host;
+mod images;
 mod outputs;
 mod ports;
 mod processes;
@@ -25,6 +26,7 @@ type ApiResult<T> = Result<Json<T>, Problem>;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     sessions::routes()
+        .merge(images::routes())
         .merge(executions::routes())
         .merge(outputs::routes())
         .merge(commands::routes())

@@ -7,6 +7,7 @@ mod builds;
 mod egress;
 mod environments;
 mod homes;
+mod images;
 mod packages;
 mod preview;
 mod sandbox;
@@ -23,8 +24,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vivarium_engine::settings::{
-    AgentBinary, Approval, Audit, Builds, Egress, Homes, LogFormat, Mode, Overrides, Packages,
-    Preview, Sandbox, Server, Session, Settings, TenantSources, Usage,
+    AgentBinary, Approval, Audit, Builds, Egress, Homes, Images, LogFormat, Mode, Overrides,
+    Packages, Preview, Sandbox, Server, Session, Settings, TenantSources, Usage,
 };
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
@@ -47,6 +48,7 @@ pub fn of(section: Section) -> &'static [Key] {
         Section::Session => session::KEYS,
         Section::Preview => preview::KEYS,
         Section::Homes => homes::KEYS,
+        Section::Images => images::KEYS,
         Section::Builds => builds::KEYS,
         Section::Egress => egress::KEYS,
         Section::Packages => packages::KEYS,
@@ -155,6 +157,12 @@ pub(crate) fn blank() -> Settings {
             volumes: false,
             max_mb: Limit::Unlimited,
             max_inodes: Limit::Unlimited,
+            max_per_tenant: Limit::Unlimited,
+            expire_after: None,
+        },
+        images: Images {
+            suspend_after: None,
+            max_mb: Limit::Unlimited,
             max_per_tenant: Limit::Unlimited,
             expire_after: None,
         },

@@ -118,7 +118,7 @@ impl Actor {
         let is_background = queued.spec.is_background();
         let has_terminal = queued.spec.prints_on();
         let survives_reset = queued.spec.survives_reset;
-        let mut alongside: Vec<_> = queued.spec.stdin.take().into_iter().collect();
+        let mut alongside: Vec<_> = queued.spec.descriptor.take().into_iter().collect();
         let (leaf, meter, accounting) = match made {
             Some((files, accounting)) => {
                 alongside.extend(descriptors(files));

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use vivarium_api_types::SessionState;
 use vivarium_protocol::discard;
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
-use vivarium_protocol::message::{ExecutionNumber, ToAgent};
+use vivarium_protocol::message::{ExecutionNumber, ToAgent, Work};
 use vivarium_protocol::outcome::{Cause, State};
 
 use super::beside::MAX_COMMANDS;
@@ -60,6 +60,11 @@ impl Actor {
                 Ok(()) => Step::Continue(()),
                 Err(error) => Step::Break(End::new(Cause::Agent, error.to_string())),
             },
+            Command::CountFrom(last, reply) => {
+                self.last_number = self.last_number.max(last);
+                discard(reply.send(self.last_number), "who asked may be gone");
+                Step::Continue(())
+            }
             Command::WhenIdle(reply) => {
                 self.end_awaiting();
                 self.idle_waiters.push(reply);
@@ -148,6 +153,10 @@ impl Actor {
     /// Why something is not even queued, if it is not.
     fn refusal(&self, number: ContextNumber, execution: &QueuedExecution) -> Option<Refusal> {
         let context = self.contexts.get(number)?;
+        let is_of_image = matches!(execution.spec.work, Work::Image(_));
+        if self.session.is_suspended() && !is_of_image {
+            return Some(Refusal::Suspended);
+        }
         if execution.spec.survives_reset && !self.has_leaves() {
             return Some(Refusal::NotSurvivable);
         }
@@ -237,6 +246,7 @@ impl Actor {
         match cause {
             Cause::Draining => "the daemon is draining".to_owned(),
             Cause::Expired => self.session.why_expired(),
+            Cause::Suspended => "the session was suspended".to_owned(),
             _ => "the session was deleted".to_owned(),
         }
     }

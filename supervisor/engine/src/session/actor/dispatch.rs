@@ -54,7 +54,7 @@ impl Actor {
                 std::mem::replace(&mut is_turn, false) && is_allowed
             };
             let next = context.queue.iter().position(&mut can_run);
-            let Some(queued) = next.and_then(|next| context.queue.remove(next)) else { break };
+            let Some(mut queued) = next.and_then(|next| context.queue.remove(next)) else { break };
             if queued.writer.log().is_abandoned() {
                 self.never_ran(queued, Cause::Interrupt, commands::CLIENT_GONE, State::Preserved);
                 continue;
@@ -65,8 +65,9 @@ impl Actor {
             }
             let execution = queued.number;
             let (leaf, meter) = (context.leaf, Arc::clone(&context.accounting.meter));
+            let descriptors = queued.spec.descriptor.take().into_iter().collect();
             let (running, message) = self.take_up(queued, number, leaf, meter);
-            if let Err(error) = self.channel.send(&message) {
+            if let Err(error) = self.channel.send_with(&message, descriptors) {
                 self.reject(running, None, error.to_string());
                 continue;
             }

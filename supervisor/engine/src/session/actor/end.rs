@@ -82,7 +82,7 @@ impl Actor {
 /// Whether somebody asked for this end.
 const fn wanted(end: &End) -> bool {
     use vivarium_protocol::outcome::Cause;
-    matches!(end.cause, Cause::Deleted | Cause::Expired | Cause::Draining)
+    matches!(end.cause, Cause::Deleted | Cause::Expired | Cause::Suspended | Cause::Draining)
 }
 
 /// Counts a session that was not started: as refused, where others may give back what it lacked.

@@ -23,11 +23,11 @@ async fn a_descriptor_comes_with_its_message_however_that_is_cut() {
     let large = "x".repeat(4 << 20);
     let (mut first, first_end) = Pair::pair().unwrap();
     let (mut second, second_end) = Pair::pair().unwrap();
-    channel.send(&execute(large.clone())).unwrap();
+    channel.send_with(&execute(large.clone()), Vec::new()).unwrap();
     channel.send_file(1, delete(&large), Some(first_end.into())).unwrap();
     channel.send_file(2, delete("none"), None).unwrap();
     channel.send_file(3, delete(&large), Some(second_end.into())).unwrap();
-    channel.send(&ToAgent::Describe).unwrap();
+    channel.send_with(&ToAgent::Describe, Vec::new()).unwrap();
     let sending = tokio::spawn(async move { channel.next().await.unwrap_err().to_string() });
     first.write_all(b"first").unwrap();
     second.write_all(b"second").unwrap();
@@ -47,10 +47,10 @@ async fn a_descriptor_comes_with_its_message_however_that_is_cut() {
 async fn a_descriptor_that_is_refused_ends_its_transfer_alone() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (mut channel, mut agent) = (Channel::new(ours), FakeAgent::new(theirs));
-    channel.send(&execute("x".repeat(4 << 20))).unwrap();
+    channel.send_with(&execute("x".repeat(4 << 20)), Vec::new()).unwrap();
     let (_kept, end) = Pair::pair().unwrap();
     channel.send_file(7, delete("a"), Some(end.into())).unwrap();
-    channel.send(&ToAgent::Describe).unwrap();
+    channel.send_with(&ToAgent::Describe, Vec::new()).unwrap();
     // As if the first had been sent, and the kernel then refused the second.
     let first = channel.unsent.pop_front().unwrap();
     let rest = first.bytes[std::mem::take(&mut channel.sent)..].to_vec();

@@ -45,6 +45,7 @@ fn resources(pool: &Arc<IdPool>) -> Resources {
         environment: None,
         workdir: None,
         template: None,
+        memory: None,
     }
 }
 

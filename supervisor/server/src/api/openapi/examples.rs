@@ -27,6 +27,7 @@ fn component(schema: &RefOr<Schema>) -> Option<String> {
 
 fn of_schema(name: &str) -> Option<Value> {
     Some(match name {
+        "BranchRequest" => json!({"count": 3}),
         "BuildRequest" => json!({"name": "analysis", "requirements": "pandas==2.2.3\n"}),
         "CommandRequest" => json!({"argv": ["wc", "-l", "a.txt"],
             "files": [{"name": "a.txt", "text": "one\ntwo\n"}], "timeout_ms": 10000}),

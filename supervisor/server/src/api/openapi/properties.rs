@@ -127,6 +127,7 @@ fn of_property(name: &str) -> Option<&'static str> {
         "format" => "How the content is encoded; null if that depends on the content",
         "home" => "Whose home it has at `/home/sandbox`",
         "homes" => "The tenant's homes",
+        "image" => "What there is of it on disk; absent unless it is suspended",
         "id" => "Unique among the tenant's sessions",
         "kernel" => "The kernel that it ran in; null if it was rejected before there was one",
         "kernel_origin" => {

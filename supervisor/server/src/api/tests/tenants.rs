@@ -76,6 +76,8 @@ async fn a_tenant_has_its_own_sessions_and_sees_no_others() {
         ("POST", "/interrupt", ""),
         ("POST", "/reset", ""),
         ("POST", "/keepalive", ""),
+        ("POST", "/suspend", ""),
+        ("POST", "/resume", ""),
     ] {
         // What another's session is answered with is what one that is not there is.
         let others = server.call_as("2", method, &format!("/v1/sessions/b{path}"), body).await;

@@ -79,6 +79,18 @@ pub(super) const KEYS: &[Key] = &[
         }),
     },
     Key {
+        name: "images",
+        kind: Kind::Bool,
+        default: DefaultValue::Toml("false"),
+        flag: None,
+        reloads: false,
+        doc: "Whether sessions can be suspended: see [images](images.md). Their template then has \
+              addresses and hash seeds that do not vary.",
+        set: Setter::Environment(|environment, value| {
+            put(&mut environment.images, value.is_true())
+        }),
+    },
+    Key {
         name: "preimport",
         kind: Kind::Texts,
         default: DefaultValue::Toml("[]"),

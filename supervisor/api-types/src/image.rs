@@ -1,0 +1,59 @@
+//! Images: sessions that are suspended, and sessions that are made from others.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::SessionInfo;
+
+/// The most branches that one request makes.
+pub const MAX_BRANCHES: u32 = 100;
+
+/// The image of a suspended session: what there is of it on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImageInfo {
+    /// Bytes on disk: memory and files, compressed.
+    pub size_bytes: u64,
+    /// When the session was suspended.
+    #[schema(value_type = String, format = DateTime)]
+    pub suspended_at: Timestamp,
+    /// When the session is deleted unless it is resumed before; null if never.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Whether a session can be suspended now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImageableReply {
+    /// Whether it can. The answer holds until something runs in the session.
+    pub imageable: bool,
+    /// What is in the way, and what to do about it; empty if nothing is.
+    pub reasons: Vec<String>,
+}
+
+/// How to branch a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BranchRequest {
+    /// How many sessions to make, 1 to 100.
+    #[serde(default = "one")]
+    #[schema(minimum = 1, maximum = 100, default = 1)]
+    pub count: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl Default for BranchRequest {
+    fn default() -> Self {
+        Self { count: one() }
+    }
+}
+
+/// The sessions that a branch made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BranchReply {
+    /// As many as requested: if one cannot be made, the request fails and none is left.
+    pub sessions: Vec<SessionInfo>,
+}

@@ -1,0 +1,379 @@
+//! Suspending sessions, resuming them, and making sessions from others.
+//!
+//! A session is suspended in steps: nothing new begins in it; its kernel writes its files and memory; the
+//! image is put in its place; and only then does the session end. Until that last step it is what it was, and
+//! goes on if one fails. It is resumed in the opposite order: another session is made, with all layers, as any;
+//! files and memory are put into it; and only then does the image go.
+
+mod transfer;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::timeout;
+use vivarium_api_types::{ImageableReply, MAX_BRANCHES, SessionInfo, SessionQuery, SessionSpec};
+use vivarium_metrics::Families;
+use vivarium_protocol::outcome::Cause;
+
+use super::{Engine, EngineError};
+use crate::images::{Image, Images, Record};
+use crate::session::Session;
+
+/// How many branches are made at a time.
+const BRANCHES_AT_ONCE: usize = 8;
+
+/// How long it may take to suspend a session as the daemon ends.
+const LAST_WITHIN: Duration = Duration::from_secs(60);
+
+impl Engine {
+    /// Suspends a session: writes all that it is to disk, and ends it. One that is suspended stays as it is.
+    pub async fn suspend(&self, tenant: &str, id: &str) -> Result<SessionInfo, EngineError> {
+        self.check_open(tenant)?;
+        match self.find(tenant, id) {
+            Err(EngineError::Suspended(_)) if let Some(info) = self.suspended(tenant, id) => {
+                Ok(info)
+            }
+            found => self.suspend_session(found?).await,
+        }
+    }
+
+    pub(super) async fn suspend_session(
+        &self,
+        session: Arc<Session>,
+    ) -> Result<SessionInfo, EngineError> {
+        let images = self.images()?;
+        session.started().await.map_err(EngineError::NotStarted)?;
+        let engine = self.clone();
+        // A task: if the caller goes away, what has begun is still finished.
+        let task = tokio::spawn(async move {
+            let (tenant, id) = (&*session.identity.tenant, &*session.identity.id);
+            let slot = images.slot(tenant, id);
+            let mut place = slot.lock().await;
+            if !session.begin_suspension() {
+                return Err(EngineError::Suspended(id.to_owned()));
+            }
+            let kept = engine.keep_image(&images, &session).await;
+            engine.count_suspend(&kept);
+            match kept {
+                Ok(image) => {
+                    session.close(Cause::Suspended).await;
+                    let info = engine.info_of(&image.record);
+                    *place = Some(image);
+                    Ok(info)
+                }
+                Err(error) => {
+                    session.end_suspension();
+                    drop(place);
+                    drop(slot);
+                    images.forget(tenant, id);
+                    Err(error)
+                }
+            }
+        });
+        task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
+    }
+
+    /// Makes the image of a session in which nothing begins any more, and puts it in the session's place.
+    async fn keep_image(
+        &self,
+        images: &Arc<Images>,
+        session: &Arc<Session>,
+    ) -> Result<Image, EngineError> {
+        let (unfinished, mut record) = self.make_image(images, session, || {}).await?;
+        record.info.state = vivarium_api_types::SessionState::Suspended;
+        let (images, session) = (Arc::clone(images), Arc::clone(session));
+        let keeping = spawn_blocking(move || {
+            let place = (&*session.identity.tenant, &*session.identity.id);
+            images.keep(place, unfinished, record)
+        });
+        blocked(keeping.await)?.map_err(transfer::failed)
+    }
+
+    /// Resumes a session that is suspended. One that is awake stays as it is.
+    pub async fn resume_session(&self, tenant: &str, id: &str) -> Result<SessionInfo, EngineError> {
+        Ok(self.info(&*self.awake(tenant, id).await?))
+    }
+
+    /// A tenant's session, awake: resumed first if it is suspended.
+    pub(super) async fn awake(&self, tenant: &str, id: &str) -> Result<Arc<Session>, EngineError> {
+        match self.find(tenant, id) {
+            Err(EngineError::Suspended(_)) => {}
+            found => return found,
+        }
+        self.check_admits(tenant)?;
+        let images = self.images()?;
+        let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
+        let task = tokio::spawn(async move {
+            let slot = images.slot(&owner, &id);
+            let mut place = slot.lock().await;
+            let Some(image) = place.as_ref() else {
+                // Somebody else was faster, or it was not suspended after all.
+                drop(place);
+                drop(slot);
+                images.forget(&owner, &id);
+                return engine.find(&owner, &id);
+            };
+            if image.record.is_over(engine.expire_after()) {
+                return Err(EngineError::UnknownSession(id));
+            }
+            let session = engine.wake(&images, image, image.record.spec.clone()).await?;
+            if let Some(image) = place.take() {
+                images.remove((&owner, &id), image);
+            }
+            session.end_suspension();
+            drop(place);
+            drop(slot);
+            images.forget(&owner, &id);
+            Ok(session)
+        });
+        task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
+    }
+
+    /// Makes sessions from the state of one, which goes on: all of them, or none.
+    pub async fn branch(
+        &self,
+        tenant: &str,
+        id: &str,
+        count: u32,
+    ) -> Result<Vec<SessionInfo>, EngineError> {
+        if !(1..=MAX_BRANCHES).contains(&count) {
+            let reason = format!("give a whole number from 1 to {MAX_BRANCHES}, not {count}");
+            return Err(EngineError::invalid("count", reason));
+        }
+        self.check_admits(tenant)?;
+        match self.find(tenant, id) {
+            Ok(_) | Err(EngineError::Suspended(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let images = self.images()?;
+        let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
+        let task = tokio::spawn(async move {
+            let slot = images.slot(&owner, &id);
+            let place = slot.lock().await;
+            let made = if let Some(image) = place.as_ref() {
+                engine.make_branches(&images, image, count).await
+            } else {
+                engine.branch_awake(&images, (&owner, &id), count).await
+            };
+            drop(place);
+            drop(slot);
+            images.forget(&owner, &id);
+            made
+        });
+        task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
+    }
+
+    /// Of a session that is awake, whose slot the caller holds.
+    async fn branch_awake(
+        &self,
+        images: &Arc<Images>,
+        (tenant, id): (&str, &str),
+        count: u32,
+    ) -> Result<Vec<SessionInfo>, EngineError> {
+        let Some(session) = self.inner.registry.get(tenant, id) else {
+            return Err(EngineError::UnknownSession(id.to_owned()));
+        };
+        session.started().await.map_err(EngineError::NotStarted)?;
+        if !session.begin_suspension() {
+            return Err(EngineError::Suspended(id.to_owned()));
+        }
+        let goes_on = Arc::clone(&session);
+        let made = self.make_image(images, &session, move || goes_on.end_suspension()).await;
+        // If there was none to be written.
+        session.end_suspension();
+        let (unfinished, record) = made?;
+        self.make_branches(images, &unfinished.image(record), count).await
+    }
+
+    async fn make_branches(
+        &self,
+        images: &Arc<Images>,
+        image: &Image,
+        count: u32,
+    ) -> Result<Vec<SessionInfo>, EngineError> {
+        let spec = SessionSpec { id: None, ..image.record.spec.clone() };
+        let image = Arc::new(image.again());
+        let turns = Arc::new(Semaphore::new(BRANCHES_AT_ONCE));
+        let mut making = JoinSet::new();
+        for _ in 0..count {
+            let (engine, images, image) = (self.clone(), Arc::clone(images), Arc::clone(&image));
+            let (turns, spec) = (Arc::clone(&turns), spec.clone());
+            making.spawn(async move {
+                let Ok(turn) = turns.acquire().await else {
+                    return Ok(None); // Another could not be made.
+                };
+                let session = engine.wake(&images, &image, spec).await?;
+                session.end_suspension();
+                drop(turn);
+                Ok(Some(session))
+            });
+        }
+        let (mut sessions, mut failed) = (Vec::new(), None);
+        while let Some(made) = making.join_next().await {
+            match blocked(made).and_then(|made| made) {
+                Ok(session) => sessions.extend(session),
+                Err(error) => {
+                    turns.close();
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        let Some(error) = failed else {
+            return Ok(sessions.iter().map(|session| self.info(session)).collect());
+        };
+        for session in sessions {
+            session.close(Cause::Deleted).await;
+        }
+        Err(error)
+    }
+
+    /// Whether a session can be suspended now.
+    pub async fn imageable(&self, tenant: &str, id: &str) -> Result<ImageableReply, EngineError> {
+        self.check_admits(tenant)?;
+        let session = self.find(tenant, id)?;
+        let reasons = match self.images() {
+            Ok(_) => self.obstacles(&session).await?.into_iter().map(|it| it.text).collect(),
+            Err(error) => vec![error.to_string()],
+        };
+        Ok(ImageableReply { imageable: reasons.is_empty(), reasons })
+    }
+
+    /// Removes a session that is suspended; whether there was one.
+    pub(super) async fn delete_image(&self, tenant: &str, id: &str) -> bool {
+        let Ok(images) = self.images() else { return false };
+        let Some(slot) = images.existing(tenant, id) else { return false };
+        let image = slot.lock().await.take();
+        let was_there = image.is_some();
+        if let Some(image) = image {
+            images.remove((tenant, id), image);
+        }
+        drop(slot);
+        images.forget(tenant, id);
+        was_there
+    }
+
+    /// Whether a session is suspended, or is being suspended or resumed.
+    pub(super) fn has_image(&self, tenant: &str, id: &str) -> bool {
+        let images = self.inner.host.images.as_ref();
+        images.is_ok_and(|images| {
+            // A slot may be there without an image: of a session that is being branched.
+            images.record(tenant, id).is_some()
+        })
+    }
+
+    /// What is known of a session that is suspended.
+    pub(super) fn suspended(&self, tenant: &str, id: &str) -> Option<SessionInfo> {
+        let record = self.inner.host.images.as_ref().ok()?.record(tenant, id)?;
+        Some(self.info_of(&record))
+    }
+
+    /// The sessions of a tenant that are suspended, those that match the query.
+    pub(super) fn suspended_of(&self, tenant: &str, query: &SessionQuery) -> Vec<SessionInfo> {
+        let Ok(images) = &self.inner.host.images else { return Vec::new() };
+        let after = query.page.after.as_deref().unwrap_or_default();
+        let mut found: Vec<_> =
+            images.of(tenant).iter().map(|record| self.info_of(record)).collect();
+        // Those that are being resumed are listed as that.
+        found.retain(|info| {
+            info.id.as_str() > after
+                && self.inner.registry.get(tenant, &info.id).is_none()
+                && (query.state.is_empty() || query.state.contains(&info.state))
+                && query.metadata.iter().all(|(key, value)| info.metadata.get(key) == Some(value))
+        });
+        found
+    }
+
+    /// Suspends what can be, as the daemon ends; what can not be is ended after this.
+    pub(super) async fn suspend_all(&self) {
+        if self.inner.host.images.is_err() {
+            return;
+        }
+        let turns = Arc::new(Semaphore::new(BRANCHES_AT_ONCE));
+        let mut suspending = JoinSet::new();
+        for session in self.inner.registry.all() {
+            let (engine, turns) = (self.clone(), Arc::clone(&turns));
+            suspending.spawn(async move {
+                let turn = turns.acquire().await;
+                let id = session.identity.id.clone();
+                if session.template_memory().is_none() {
+                    return;
+                }
+                match timeout(LAST_WITHIN, engine.suspend_session(session)).await {
+                    Ok(Ok(_)) => {}
+                    Ok(Err(error)) => {
+                        tracing::warn!(session = id, %error, "not suspended, and ended");
+                    }
+                    Err(_) => tracing::warn!(session = id, "not suspended in time, and ended"),
+                }
+                drop(turn);
+            });
+        }
+        while suspending.join_next().await.is_some() {}
+    }
+
+    /// Suspends sessions that nobody has used for a while, and removes images whose time is over.
+    pub(super) fn tend_images(&self) {
+        let Ok(images) = &self.inner.host.images else { return };
+        let settings = self.settings();
+        for (tenant, id) in images.expired(settings.images.expire_after) {
+            let engine = self.clone();
+            tokio::spawn(async move {
+                tracing::info!(tenant, session = id, "a suspended session has expired");
+                engine.delete_image(&tenant, &id).await;
+            });
+        }
+        let Some(after) = settings.images.suspend_after else { return };
+        if self.is_draining() {
+            return;
+        }
+        for session in self.inner.registry.all() {
+            if session.template_memory().is_some() && session.claim_unused(after) {
+                let engine = self.clone();
+                tokio::spawn(async move {
+                    let id = session.identity.id.clone();
+                    if let Err(error) = engine.suspend_session(session).await {
+                        tracing::debug!(session = id, %error, "unused, and not suspended");
+                    }
+                });
+            }
+        }
+    }
+
+    pub(super) fn images(&self) -> Result<Arc<Images>, EngineError> {
+        let images = self.inner.host.images.as_ref().map(Arc::clone);
+        images.map_err(|why| EngineError::Image((*why).to_owned()))
+    }
+
+    fn count_suspend<T>(&self, made: &Result<T, EngineError>) {
+        let metrics = &self.inner.host.metrics;
+        match made {
+            Ok(_) => metrics.images.suspended(),
+            Err(EngineError::NotImageable(obstacles)) => {
+                metrics.images.refused(obstacles.iter().map(|obstacle| obstacle.kind));
+            }
+            Err(_) => metrics.images.suspend_failed(),
+        }
+    }
+
+    /// Scrape.
+    pub(super) fn show_images(&self, to: &Families) {
+        let Ok(images) = &self.inner.host.images else { return };
+        for (tenant, (count, bytes)) in images.totals() {
+            to.images.of_tenant(&tenant, count, bytes);
+        }
+    }
+
+    fn info_of(&self, record: &Record) -> SessionInfo {
+        record.info(self.expire_after())
+    }
+
+    fn expire_after(&self) -> Option<Duration> {
+        self.settings().images.expire_after
+    }
+}
+
+fn blocked<T>(done: Result<T, tokio::task::JoinError>) -> Result<T, EngineError> {
+    done.map_err(|error| EngineError::Internal(error.to_string()))
+}

@@ -1,0 +1,351 @@
+//! Images: sessions that are suspended, below the state directory.
+//!
+//! ```text
+//! images/.lock                  held by the daemon that uses the rest
+//! images/.templates/ENV/…       what their templates had in memory (bases.rs)
+//! images/TENANT/ID/record.json  what the session is
+//! images/TENANT/ID/kernel.zst   memory and files, as its kernel wrote them (agent/src/image/format.rs)
+//! images/TENANT/.new-…          being made; removed when a daemon starts
+//! ```
+
+pub(crate) mod bases;
+pub(crate) mod stream;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+use vivarium_api_types::{ImageInfo, SessionInfo, SessionSpec};
+use vivarium_audit::Hash;
+use vivarium_metrics::families::images::ObstacleKind;
+use vivarium_protocol::message::ExecutionNumber;
+
+use self::bases::Bases;
+use crate::recover::remove_tree;
+
+const ROOT: &str = "images";
+const LOCK: &str = ".lock";
+const TEMPLATES: &str = ".templates";
+const RECORD: &str = "record.json";
+const KERNEL: &str = "kernel.zst";
+const UNFINISHED_PREFIX: &str = ".new-";
+
+/// Of what is below the directory. What has another is not resumed.
+const VERSION: u32 = 1;
+
+/// What an image says of its session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    version: u32,
+    /// What another session has to be asked for to be the same.
+    pub(crate) spec: SessionSpec,
+    /// As it was when it was suspended.
+    pub(crate) info: SessionInfo,
+    /// The number of its last execution.
+    pub(crate) executions: ExecutionNumber,
+    pub(crate) suspended_at: Timestamp,
+    pub(crate) size_bytes: u64,
+    /// The fingerprint of its kernel's template.
+    pub(crate) template: Hash,
+}
+
+impl Record {
+    pub(crate) fn new(
+        spec: SessionSpec,
+        info: SessionInfo,
+        executions: ExecutionNumber,
+        size_bytes: u64,
+        template: Hash,
+    ) -> Self {
+        let (version, suspended_at) = (VERSION, Timestamp::now());
+        Self { version, spec, info, executions, suspended_at, size_bytes, template }
+    }
+
+    /// What lists show of the session.
+    pub(crate) fn info(&self, expire_after: Option<Duration>) -> SessionInfo {
+        let image = ImageInfo {
+            size_bytes: self.size_bytes,
+            suspended_at: self.suspended_at,
+            expires_at: self.expires_at(expire_after),
+        };
+        SessionInfo { image: Some(image), ..self.info.clone() }
+    }
+
+    /// Whether it is to be deleted: nobody resumed it in time, or its session's deadline has passed.
+    pub(crate) fn is_over(&self, expire_after: Option<Duration>) -> bool {
+        let now = Timestamp::now();
+        let ends = [self.expires_at(expire_after), self.spec.deadline];
+        ends.into_iter().flatten().any(|end| end <= now)
+    }
+
+    fn expires_at(&self, expire_after: Option<Duration>) -> Option<Timestamp> {
+        self.suspended_at.checked_add(expire_after?).ok()
+    }
+}
+
+/// A session that is suspended.
+#[derive(Debug)]
+pub(crate) struct Image {
+    dir: PathBuf,
+    pub(crate) record: Record,
+}
+
+impl Image {
+    pub(crate) fn open(&self) -> io::Result<File> {
+        File::open(self.dir.join(KERNEL))
+    }
+
+    /// The same, for those who read it while its place is held.
+    pub(crate) fn again(&self) -> Self {
+        Self { dir: self.dir.clone(), record: self.record.clone() }
+    }
+}
+
+/// A session that is being suspended or resumed, or is suspended. Whoever moves it holds the lock; there is
+/// nothing in it while it is awake.
+pub(crate) type Slot = Arc<tokio::sync::Mutex<Option<Image>>>;
+
+type Key = (String, String);
+
+#[derive(Debug)]
+pub(crate) struct Images {
+    root: PathBuf,
+    pub(crate) bases: Bases,
+    slots: Mutex<BTreeMap<Key, Slot>>,
+    /// What lists show, by the same keys.
+    suspended: Mutex<BTreeMap<Key, Record>>,
+    _lock: Flock<File>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    #[error("another daemon uses the images of server.state_dir")]
+    InUse,
+    #[error("the images of server.state_dir")]
+    Io(#[from] io::Error),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn make_private(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+impl Images {
+    /// Whether a daemon has had any there.
+    pub(crate) fn are_in(state_dir: &Path) -> bool {
+        state_dir.join(ROOT).exists()
+    }
+
+    /// Takes the directory, with what an earlier daemon left there.
+    pub(crate) fn open(state_dir: &Path) -> Result<Self, OpenError> {
+        let root = state_dir.join(ROOT);
+        make_private(&root)?;
+        let file = File::options().create(true).append(true).open(root.join(LOCK))?;
+        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
+            if errno == nix::errno::Errno::EWOULDBLOCK {
+                OpenError::InUse
+            } else {
+                OpenError::Io(errno.into())
+            }
+        })?;
+        let bases = Bases::new(root.join(TEMPLATES));
+        let (slots, suspended) = (Mutex::default(), Mutex::default());
+        let images = Self { root, bases, slots, suspended, _lock: lock };
+        images.find_kept()?;
+        images.bases.keep_only(&images.used_templates())?;
+        Ok(images)
+    }
+
+    fn find_kept(&self) -> io::Result<()> {
+        for (tenant, tenant_dir) in subdirectories(&self.root)? {
+            for (id, dir) in subdirectories(&tenant_dir)? {
+                if id.starts_with(UNFINISHED_PREFIX) {
+                    remove_tree(&dir)?;
+                    continue;
+                }
+                match read_record(&dir) {
+                    Ok(record) if record.info.tenant == tenant && record.info.id == id => {
+                        let key = (tenant.clone(), id);
+                        lock(&self.suspended).insert(key.clone(), record.clone());
+                        let slot = Arc::new(tokio::sync::Mutex::new(Some(Image { dir, record })));
+                        lock(&self.slots).insert(key, slot);
+                    }
+                    Ok(_) => tracing::warn!(tenant, session = id, "an image of another session"),
+                    Err(error) => {
+                        tracing::warn!(tenant, session = id, %error, "an image that can not be read");
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn used_templates(&self) -> BTreeSet<(String, Hash)> {
+        let suspended = lock(&self.suspended);
+        suspended.values().map(|it| (it.info.environment.clone(), it.template)).collect()
+    }
+
+    /// The place of a session.
+    pub(crate) fn slot(&self, tenant: &str, id: &str) -> Slot {
+        Arc::clone(lock(&self.slots).entry((tenant.to_owned(), id.to_owned())).or_default())
+    }
+
+    /// The same, if it is being suspended or resumed, or is suspended.
+    pub(crate) fn existing(&self, tenant: &str, id: &str) -> Option<Slot> {
+        lock(&self.slots).get(&(tenant.to_owned(), id.to_owned())).map(Arc::clone)
+    }
+
+    /// What is known of a session that is suspended.
+    pub(crate) fn record(&self, tenant: &str, id: &str) -> Option<Record> {
+        lock(&self.suspended).get(&(tenant.to_owned(), id.to_owned())).cloned()
+    }
+
+    /// Those of a tenant that are suspended.
+    pub(crate) fn of(&self, tenant: &str) -> Vec<Record> {
+        let suspended = lock(&self.suspended);
+        let of_tenant = suspended.iter().filter(|((owner, _), _)| owner == tenant);
+        of_tenant.map(|(_, record)| record.clone()).collect()
+    }
+
+    /// The tenants and ids of those whose time is over.
+    pub(crate) fn expired(&self, expire_after: Option<Duration>) -> Vec<(String, String)> {
+        let suspended = lock(&self.suspended);
+        let over = suspended.iter().filter(|(_, record)| record.is_over(expire_after));
+        over.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// How many each tenant has, and their bytes.
+    pub(crate) fn totals(&self) -> BTreeMap<String, (u64, u64)> {
+        let mut totals: BTreeMap<_, (u64, u64)> = BTreeMap::new();
+        for ((tenant, _), record) in &*lock(&self.suspended) {
+            let (count, bytes) = totals.entry(tenant.clone()).or_default();
+            *count += 1;
+            *bytes += record.size_bytes;
+        }
+        totals
+    }
+
+    /// A directory for an image that is being made. Dropped, it is removed.
+    pub(crate) fn begin(&self, tenant: &str) -> io::Result<Unfinished> {
+        let parent = self.root.join(tenant);
+        make_private(&parent)?;
+        let dir = tempfile::Builder::new().prefix(UNFINISHED_PREFIX).tempdir_in(parent)?;
+        Ok(Unfinished { dir })
+    }
+
+    /// Puts a whole image in its place: from now on the session is suspended. Blocks.
+    pub(crate) fn keep(
+        &self,
+        (tenant, id): (&str, &str),
+        unfinished: Unfinished,
+        record: Record,
+    ) -> io::Result<Image> {
+        let path = unfinished.dir.path().join(RECORD);
+        fs::write(&path, serde_json::to_vec(&record)?)?;
+        File::open(path)?.sync_all()?;
+        File::open(unfinished.dir.path())?.sync_all()?;
+        let parent = self.root.join(tenant);
+        let dir = parent.join(id);
+        if dir.exists() {
+            // What could not be read when the daemon started: this session has its id now.
+            remove_tree(&dir)?;
+        }
+        fs::rename(unfinished.dir.path(), &dir)?;
+        // It is not there any more under that name.
+        drop(unfinished.dir.keep());
+        File::open(parent)?.sync_all()?;
+        let key = (tenant.to_owned(), id.to_owned());
+        lock(&self.suspended).insert(key, record.clone());
+        Ok(Image { dir, record })
+    }
+
+    /// Removes an image: its session is awake, or to be no more.
+    pub(crate) fn remove(&self, (tenant, id): (&str, &str), image: Image) {
+        let key = (tenant.to_owned(), id.to_owned());
+        lock(&self.suspended).remove(&key);
+        if let Err(error) = remove_tree(&image.dir) {
+            tracing::warn!(%error, session = id, "an image that is not needed stays");
+        }
+    }
+
+    /// Forgets the place of a session that is not suspended, unless somebody waits there.
+    pub(crate) fn forget(&self, tenant: &str, id: &str) {
+        let mut slots = lock(&self.slots);
+        let key = (tenant.to_owned(), id.to_owned());
+        let is_over = |slot: &Slot| {
+            Arc::strong_count(slot) == 1 && slot.try_lock().is_ok_and(|image| image.is_none())
+        };
+        if slots.get(&key).is_some_and(is_over) {
+            slots.remove(&key);
+        }
+    }
+}
+
+fn subdirectories(dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if let Ok(name) = entry.file_name().into_string()
+            && name != TEMPLATES
+            && entry.file_type()?.is_dir()
+        {
+            found.push((name, entry.path()));
+        }
+    }
+    Ok(found)
+}
+
+fn read_record(dir: &Path) -> io::Result<Record> {
+    let record: Record = serde_json::from_slice(&fs::read(dir.join(RECORD))?)?;
+    if record.version != VERSION || !dir.join(KERNEL).exists() {
+        return Err(io::Error::other("it is of another version, or not whole"));
+    }
+    Ok(record)
+}
+
+/// What keeps a session from being suspended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    pub kind: ObstacleKind,
+    /// What it is, and what to do about it.
+    pub text: String,
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// An image that is being made, or that is needed for a while only.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    dir: tempfile::TempDir,
+}
+
+impl Unfinished {
+    pub(crate) fn create(&self) -> io::Result<File> {
+        File::options().create_new(true).write(true).open(self.dir.path().join(KERNEL))
+    }
+
+    pub(crate) fn size_bytes(&self) -> io::Result<u64> {
+        Ok(fs::metadata(self.dir.path().join(KERNEL))?.len())
+    }
+
+    /// The image that it is, as long as `self` is there.
+    pub(crate) fn image(&self, record: Record) -> Image {
+        Image { dir: self.dir.path().to_owned(), record }
+    }
+}

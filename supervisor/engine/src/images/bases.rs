@@ -1,0 +1,152 @@
+//! The memory of the templates that images were taken under: what an image does not have is there, when its
+//! template is not any more.
+//!
+//! A template that is built again of the same things has the same layout, and differs in few pages: the
+//! stack's canary, pointers that are kept disguised, times. A kernel of it gets an image and these.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use vivarium_audit::Hash;
+use vivarium_protocol::discard;
+
+use super::{lock, make_private};
+use crate::template::memory::TemplateMemory;
+
+const PAGE_BYTES: usize = 4096;
+
+/// The most pages that two templates may differ in: more are no rebuilt template.
+const DIFFERENCES_MAX: usize = 16 << 10;
+
+const LEVEL: i32 = 1;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BaseError {
+    #[error("the template that it was suspended under is not kept any more")]
+    Unknown,
+    #[error(
+        "its environment's template is another now: the interpreter, its packages, Vivarium or the system was \
+         replaced since it was suspended"
+    )]
+    Other,
+    #[error("the template that it was suspended under can not be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Pages in which two templates differ, as a kernel reads them: a count, and as often an address and a page.
+type Differences = Arc<Vec<u8>>;
+
+#[derive(Debug)]
+pub(crate) struct Bases {
+    root: PathBuf,
+    differences: Mutex<BTreeMap<(Hash, Hash), Differences>>,
+}
+
+impl Bases {
+    pub(crate) fn new(root: PathBuf) -> Self {
+        Self { root, differences: Mutex::default() }
+    }
+
+    fn path(&self, environment: &str, fingerprint: &Hash) -> PathBuf {
+        self.root.join(environment).join(format!("{fingerprint}.zst"))
+    }
+
+    /// Keeps a template's memory, if it is not kept yet. Blocks.
+    pub(crate) fn keep(&self, environment: &str, memory: &TemplateMemory) -> io::Result<()> {
+        let path = self.path(environment, &memory.fingerprint()?);
+        if path.exists() {
+            return Ok(());
+        }
+        let dir = self.root.join(environment);
+        make_private(&dir)?;
+        let new = tempfile::NamedTempFile::new_in(dir)?;
+        let mut writer = zstd::Encoder::new(new, LEVEL)?;
+        writer.include_checksum(true)?;
+        io::copy(&mut memory.reader()?, &mut writer)?;
+        let new = writer.finish()?;
+        new.as_file().sync_all()?;
+        new.persist(path)?;
+        Ok(())
+    }
+
+    /// What the memory of a kernel of `to` differs in from one of `from`. Blocks.
+    pub(crate) fn differences(
+        &self,
+        environment: &str,
+        from: &Hash,
+        to: &TemplateMemory,
+    ) -> Result<Differences, BaseError> {
+        let key = (*from, to.fingerprint()?);
+        if key.0 == key.1 {
+            return Ok(Arc::new(0_u64.to_le_bytes().to_vec()));
+        }
+        if let Some(known) = lock(&self.differences).get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let file = match File::open(self.path(environment, from)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(BaseError::Unknown);
+            }
+            file => file?,
+        };
+        let found = Arc::new(compare(zstd::Decoder::new(file)?, to)?);
+        lock(&self.differences).insert(key, Arc::clone(&found));
+        Ok(found)
+    }
+
+    /// Removes those that no image needs.
+    pub(crate) fn keep_only(&self, used: &BTreeSet<(String, Hash)>) -> io::Result<()> {
+        let wanted: BTreeSet<_> =
+            used.iter().map(|(environment, one)| self.path(environment, one)).collect();
+        let Ok(environments) = fs::read_dir(&self.root) else { return Ok(()) };
+        for environment in environments {
+            for kept in fs::read_dir(environment?.path())? {
+                let path = kept?.path();
+                if !wanted.contains(&path) {
+                    fs::remove_file(path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Compares what was kept of a template with another's memory.
+fn compare(mut old: impl Read, new: &TemplateMemory) -> Result<Vec<u8>, BaseError> {
+    let (len, memory_bytes) = (new.bytes()?, new.memory_bytes()?);
+    let mut found = 0_u64.to_le_bytes().to_vec();
+    let (mut offset, mut count) = (0, 0_usize);
+    let (mut before, mut now) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
+    while offset < len {
+        let size = usize::try_from(len - offset).unwrap_or(PAGE_BYTES).min(PAGE_BYTES);
+        let (before, now) = (before.get_mut(..size), now.get_mut(..size));
+        let (Some(before), Some(now)) = (before, now) else { return Err(BaseError::Other) };
+        match old.read_exact(before) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(BaseError::Other);
+            }
+            read => read?,
+        }
+        new.read_at(now, offset)?;
+        if before != now {
+            // The layout is the same, or it is another template.
+            if offset >= memory_bytes || count == DIFFERENCES_MAX {
+                return Err(BaseError::Other);
+            }
+            count += 1;
+            discard(found.write_all(&new.address_of(offset)?.to_le_bytes()), "a vector takes all");
+            found.extend(before.iter().zip(now.iter()).map(|(before, now)| before ^ now));
+        }
+        offset += size as u64;
+    }
+    if old.read(&mut before)? != 0 {
+        return Err(BaseError::Other);
+    }
+    if let Some(place) = found.first_chunk_mut() {
+        *place = (count as u64).to_le_bytes();
+    }
+    Ok(found)
+}
