@@ -52,6 +52,8 @@ SESSION: dict[str, Any] = {
     "metadata": {"for": "tests"},
 }
 
+IMAGE = {"size_bytes": 39841, "suspended_at": "2026-01-01T12:03:00Z", "expires_at": None}
+
 # A red pixel.
 PNG_BASE64 = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"

@@ -13,7 +13,7 @@ import pytest
 
 import vivarium_client
 from fake import DROP, Fake, Reply, Seen, js, problem
-from samples import OUTCOME, SESSION
+from samples import IMAGE, OUTCOME, SESSION
 from vivarium_client import AsyncClient, TransportError, errors
 
 PAIRS = ["Client", "Session", "Files", "EventStream"]
@@ -55,6 +55,10 @@ def test_the_calls(fake: Fake) -> None:
             "sessions/demo/interrupt": interrupt,
             "sessions/demo/reset": {"ended_execution_id": None},
             "sessions/demo/keepalive": {"expires_at": "2026-01-01T00:00:00Z"},
+            "sessions/demo/suspend": {**SESSION, "state": "suspended", "image": IMAGE},
+            "sessions/demo/resume": SESSION,
+            "sessions/demo/branch": {"sessions": [{**SESSION, "id": "branch"}]},
+            "sessions/demo/imageable": {"imageable": True, "reasons": []},
             "sessions/demo/previews": {"url": "a", "expires_at": "2026-01-01T00:00:00Z"},
             "sessions/demo/complete": {"matches": [], "start": 1, "end": 1},
             "sessions/demo/inspect": {"found": False},
@@ -74,6 +78,10 @@ def test_the_calls(fake: Fake) -> None:
                 assert (await session.interrupt()).interrupted
                 assert (await session.reset()).ended_execution_id is None
                 assert (await session.keepalive()).year == 2026
+                assert (await session.suspend()).image is not None
+                assert (await session.resume()).image is None
+                assert [branch.id for branch in await session.branch()] == ["branch"]
+                assert (await session.imageable()).imageable
                 assert (await session.preview(80)).url == "a"
                 assert (await session.complete("a")).start == 1
                 assert not (await session.inspect("a")).found

@@ -53,6 +53,8 @@ MODELS: dict[str, type] = {
     "FileInfo": models.FileEntry,
     "HomeInfo": models.HomeInfo,
     "HostInfo": models.HostInfo,
+    "ImageInfo": models.SessionImage,
+    "ImageableReply": models.Imageable,
     "InspectReply": models.Inspection,
     "InterruptReply": models.Interrupt,
     "IsCompleteReply": models.Completeness,
@@ -91,6 +93,7 @@ NO_MODEL = {
     *("AnswerForm", "CommandRequest", "ContextSpec", "ExecuteRequest", "FileChange", "FileSpec"),
     *("IsCompleteRequest", "OutputSpec", "PreviewRequest", "ProbeRequest", "PtySize"),
     *(
+        "BranchRequest",
         "BuildRequest",
         "ReprSpec",
         "RunRequest",
@@ -116,7 +119,7 @@ NO_MODEL = {
     # As nbformat takes it.
     *("ContentInfo", "Metadata", "NotebookOutput"),
     # Errors, and replies without anything new.
-    *("BackgroundReply", "FilesWritten", "KeepaliveReply", "Problem", "StdinReply"),
+    *("BackgroundReply", "BranchReply", "FilesWritten", "KeepaliveReply", "Problem", "StdinReply"),
     # For operators.
     *("Health", "TenantInfo", "TenantList"),
     *("AdminTenantList", "DrainRequest", "PauseRequest", "Scope", "UsageReport", "UsageSource"),
@@ -200,6 +203,8 @@ REQUESTS: list[tuple[str, Any]] = [
     ("ExecuteRequest", Context.stream),
     ("ExecuteRequest", AsyncContext.execute),
     ("ExecuteRequest", AsyncContext.stream),
+    ("BranchRequest", Session.branch),
+    ("BranchRequest", AsyncSession.branch),
     ("ContextSpec", Session.open_context),
     ("ContextSpec", AsyncSession.open_context),
     ("IsCompleteRequest", Session.is_complete),

@@ -12,6 +12,10 @@ type Schemas = components["schemas"];
 export type HostInfo = Schemas["HostInfo"];
 /** A session: state, protection, limits, usage. */
 export type SessionInfo = Schemas["SessionInfo"];
+/** What there is of a suspended session on disk. */
+export type SessionImage = Schemas["ImageInfo"];
+/** Whether a session can be suspended now, and what is in the way. */
+export type Imageable = Schemas["ImageableReply"];
 /** A call that waits until somebody decides, or what became of it. Its code is untrusted text. */
 export type ApprovalInfo = Schemas["ApprovalInfo"];
 /** A home: files that outlive the sessions that have it. */

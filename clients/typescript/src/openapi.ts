@@ -550,6 +550,23 @@ export interface paths {
         patch: operations["change_session"];
         trace?: never;
     };
+    "/v1/sessions/{id}/branch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Branch a session: make others from its state, and leave it as it is */
+        post: operations["branch_session"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{id}/commands": {
         parameters: {
             query?: never;
@@ -823,6 +840,23 @@ export interface paths {
         patch: operations["change_file"];
         trace?: never;
     };
+    "/v1/sessions/{id}/imageable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say whether a session can be suspended now, and what is in the way */
+        get: operations["session_imageable"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{id}/inspect": {
         parameters: {
             query?: never;
@@ -943,6 +977,40 @@ export interface paths {
         put?: never;
         /** Give a session a fresh kernel */
         post: operations["reset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resume a suspended session; one that is not suspended stays as it is */
+        post: operations["resume_session"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/suspend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Suspend a session: write its memory and files to disk, and end its processes */
+        post: operations["suspend_session"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1298,6 +1366,20 @@ export interface components {
             /** @description The session's id */
             session_id: string;
         };
+        /** @description The sessions that a branch made. */
+        BranchReply: {
+            /** @description As many as requested: if one cannot be made, the request fails and none is left. */
+            sessions: components["schemas"]["SessionInfo"][];
+        };
+        /** @description How to branch a session. */
+        BranchRequest: {
+            /**
+             * Format: int32
+             * @description How many sessions to make, 1 to 100.
+             * @default 1
+             */
+            count: number;
+        };
         /** @description The last build of an environment. */
         BuildInfo: {
             /** @description SHA-256 of what was built. */
@@ -1598,7 +1680,7 @@ export interface components {
              * @description Why it ended so, if the status alone does not say; else null
              * @enum {string|null}
              */
-            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout" | null;
+            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "suspended" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout" | null;
             /** @description The evidence, in words; may be empty. */
             detail: string;
             /**
@@ -1968,6 +2050,31 @@ export interface components {
             /** @description Version of the daemon */
             version: string;
         };
+        /** @description The image of a suspended session: what there is of it on disk. */
+        ImageInfo: {
+            /**
+             * Format: date-time
+             * @description When the session is deleted unless it is resumed before; null if never.
+             */
+            expires_at?: string | null;
+            /**
+             * Format: int64
+             * @description Bytes on disk: memory and files, compressed.
+             */
+            size_bytes: number;
+            /**
+             * Format: date-time
+             * @description When the session was suspended.
+             */
+            suspended_at: string;
+        };
+        /** @description Whether a session can be suspended now. */
+        ImageableReply: {
+            /** @description Whether it can. The answer holds until something runs in the session. */
+            imageable: boolean;
+            /** @description What is in the way, and what to do about it; empty if nothing is. */
+            reasons: string[];
+        };
         /** @description What stands at a place in code. */
         InspectReply: {
             /** @description Its documentation. */
@@ -2189,7 +2296,7 @@ export interface components {
              * @description Why it ended so, if the status alone does not say; else null
              * @enum {string|null}
              */
-            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout" | null;
+            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "suspended" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout" | null;
             /** @description The texts that `max_output_chars` has cut. */
             cuts?: components["schemas"]["TextCut"][];
             /** @description The evidence, in words; may be empty. */
@@ -2391,7 +2498,7 @@ export interface components {
              * @description Why it ended so, if the status alone does not say; else null
              * @enum {string}
              */
-            cause: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout";
+            cause: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "suspended" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout";
             /** @description The evidence, in words. */
             detail: string;
         };
@@ -2586,6 +2693,8 @@ export interface components {
              * @description Milliseconds without an execution or keepalive after which the session is reaped.
              */
             idle_timeout_ms: number;
+            /** @description What there is of it on disk; absent unless it is suspended */
+            image?: components["schemas"]["ImageInfo"] | null;
             /**
              * @description Whether the kernel was `forked` from the environment's template or `executed`; null before there is one. Both are confined alike
              * @enum {string|null}
@@ -2725,7 +2834,7 @@ export interface components {
          * @description What a session is doing
          * @enum {string}
          */
-        SessionState: "starting" | "idle" | "running" | "interrupting" | "replacing" | "closed";
+        SessionState: "starting" | "idle" | "running" | "interrupting" | "replacing" | "suspended" | "closed";
         /** @description What a session has used so far */
         SessionUsage: {
             /**
@@ -4506,6 +4615,47 @@ export interface operations {
             };
         };
     };
+    branch_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "count": 3
+                 *     }
+                 */
+                "application/json": components["schemas"]["BranchRequest"] | null;
+            };
+        };
+        responses: {
+            /** @description Made */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BranchReply"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     command: {
         parameters: {
             query?: never;
@@ -4673,7 +4823,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The request failed; `code` says why */
+            /** @description Made */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -5471,6 +5621,38 @@ export interface operations {
             };
         };
     };
+    session_imageable: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageableReply"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     inspect: {
         parameters: {
             query?: never;
@@ -5754,6 +5936,70 @@ export interface operations {
             };
         };
     };
+    resume_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    suspend_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     watch_files: {
         parameters: {
             query?: {
@@ -5846,7 +6092,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The request failed; `code` says why */
+            /** @description Made */
             201: {
                 headers: {
                     [name: string]: unknown;

@@ -20,6 +20,7 @@ import type {
   Completions,
   ContextInfo,
   ExecutionSummary,
+  Imageable,
   Inspection,
   InterruptReply,
   KeepaliveReply,
@@ -208,6 +209,43 @@ export class Session {
   async keepalive(options: CallOptions = {}): Promise<KeepaliveReply> {
     const request = requests.control(this.id, "keepalive");
     return (await this.#calls.fetch(request, options)) as unknown as KeepaliveReply;
+  }
+
+  /**
+   * Suspends the session: its memory and files go to disk, and its processes end. It keeps its id. The
+   * next call that uses it resumes it first; `info()` does not. Throws `Conflict` if something is in
+   * the way (`not_imageable`), which `imageable()` names; the session then goes on.
+   */
+  async suspend(options: CallOptions = {}): Promise<SessionInfo> {
+    const fields = await this.#calls.fetch(requests.control(this.id, "suspend"), options);
+    string(fields, "id", "a session");
+    return fields as unknown as SessionInfo;
+  }
+
+  /** Resumes the session. One that is not suspended stays as it is. */
+  async resume(options: CallOptions = {}): Promise<SessionInfo> {
+    const fields = await this.#calls.fetch(requests.control(this.id, "resume"), options);
+    string(fields, "id", "a session");
+    return fields as unknown as SessionInfo;
+  }
+
+  /**
+   * Makes sessions from the state of this one, suspended or not, which stays as it is. `count`: at
+   * most 100, and 1 if not given; if one cannot be made, none is. `await using` deletes one at the end
+   * of its block. Throws `Conflict` if something is in the way (`not_imageable`), and `QuotaExceeded`
+   * if the tenant has no room for so many.
+   */
+  async branch(options: CallOptions & { count?: number | undefined } = {}): Promise<Session[]> {
+    const fields = await this.#calls.fetch(requests.branch(this.id, options.count ?? 1), options);
+    const made = array(fields, "sessions", "a list of sessions") as SessionInfo[];
+    return made.map(({ id }) => new Session(this.#calls, id, true));
+  }
+
+  /** Tells whether the session can be suspended or branched now, and what is in the way. */
+  async imageable(options: CallOptions = {}): Promise<Imageable> {
+    const fields = await this.#calls.fetch(get(path("sessions", this.id, "imageable")), options);
+    array(fields, "reasons", "what is in the way");
+    return fields as unknown as Imageable;
   }
 
   /** Shows a server that listens on this port in the session to browsers, on an origin of its own. */

@@ -33,7 +33,8 @@ export class Daemon {
     return `unix:${this.socketPath}`;
   }
 
-  static async start(): Promise<Daemon> {
+  /** Starts it, with more lines for its environment. */
+  static async start(more = ""): Promise<Daemon> {
     // A socket's path has at most 107 bytes.
     const directory = await mkdtemp(join(tmpdir(), "vc"));
     // Started as root, the daemon becomes another user.
@@ -44,7 +45,7 @@ export class Daemon {
       config,
       `[server]\nlisten = ["unix:${socketPath}"]\n` +
         `state_dir = "${directory}/state"\nruntime_dir = "${directory}/run"\n` +
-        '[environments.default]\ninterpreter = "/usr/bin/python3"\n',
+        `[environments.default]\ninterpreter = "/usr/bin/python3"\n${more}`,
       { mode: 0o644 },
     );
     const daemon = spawn(BINARY ?? "vivarium", ["serve", "--config", config], {

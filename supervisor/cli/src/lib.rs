@@ -12,6 +12,7 @@ mod approvals;
 mod attach;
 mod audit;
 mod bench;
+mod branch;
 mod config;
 mod contexts;
 mod doctor;
@@ -106,6 +107,8 @@ enum Command {
     /// Manages the sessions of a daemon.
     #[command(subcommand)]
     Sessions(sessions::Command),
+    /// Makes sessions from the state of another, and prints their ids.
+    Branch(branch::Args),
     /// Manages the contexts of a session of a daemon: kernels beside each other.
     #[command(subcommand)]
     Contexts(contexts::Command),
@@ -176,6 +179,7 @@ pub fn main() -> ExitCode {
         Command::Homes(command) => homes::main(&command),
         Command::Volumes(command) => homes::main_volumes(&command),
         Command::Sessions(command) => sessions::main(&command),
+        Command::Branch(args) => branch::main(&args),
         Command::Contexts(command) => contexts::main(&command),
         Command::Executions(command) => executions::main(&command),
         Command::Approvals(command) => approvals::main(&command),

@@ -1,5 +1,6 @@
 //! `vivarium sessions`
 
+mod images;
 mod update;
 
 use std::time::Duration;
@@ -18,6 +19,7 @@ use super::inputs::milliseconds;
 use super::options::{DaemonOptions, EnvOption, HomeOptions, SessionOptions, named, pairs};
 use super::terminal::escape;
 use super::{human, print, target};
+use images::SessionsArgs;
 use update::UpdateArgs;
 
 /// What to do with sessions.
@@ -39,6 +41,10 @@ pub(super) enum Command {
     Delete(One),
     /// Restarts a session's idle timeout.
     Keepalive(One),
+    /// Suspends sessions: writes their memory and files to disk, and ends their processes.
+    Suspend(SessionsArgs),
+    /// Resumes suspended sessions.
+    Resume(SessionsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -110,10 +116,14 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
     | Command::Reset(One { daemon, .. })
     | Command::Interrupt(One { daemon, .. })
     | Command::Delete(One { daemon, .. })
-    | Command::Keepalive(One { daemon, .. })) = command;
+    | Command::Keepalive(One { daemon, .. })
+    | Command::Suspend(SessionsArgs { daemon, .. })
+    | Command::Resume(SessionsArgs { daemon, .. })) = command;
     let client = &mut Client::new(daemon.url.or_configured()?);
     target::runtime()?.block_on(async {
         match command {
+            Command::Suspend(args) => return images::suspend(client, args).await,
+            Command::Resume(args) => return images::resume(client, args).await,
             Command::Create(args) => create(client, args).await,
             Command::List(args) => list(client, args).await,
             Command::Update(args) => {
@@ -137,15 +147,15 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
                 client.delete_session(&one.session).await?;
                 confirm(one, &json!({"session_id": one.session}), "deleted")
             }
-        }
-    })?;
-    Ok(Exit::Ok)
+        }?;
+        Ok(Exit::Ok)
+    })
 }
 
 /// The states of sessions that can be found.
-const STATES: [SessionState; 5] = {
-    use SessionState::{Idle, Interrupting, Replacing, Running, Starting};
-    [Starting, Idle, Running, Interrupting, Replacing]
+const STATES: [SessionState; 6] = {
+    use SessionState::{Idle, Interrupting, Replacing, Running, Starting, Suspended};
+    [Starting, Idle, Running, Interrupting, Replacing, Suspended]
 };
 
 async fn create(client: &mut Client, args: &CreateArgs) -> Result<(), Failure> {
@@ -178,7 +188,8 @@ async fn list(client: &mut Client, args: &ListArgs) -> Result<(), Failure> {
         return print::json(&sessions);
     }
     let now = Timestamp::now();
-    let heading = ["ID", "STATE", "ENVIRONMENT", "NETWORK", "CREATED", "EXPIRES", "EXECUTIONS"];
+    let heading =
+        ["ID", "STATE", "ENVIRONMENT", "NETWORK", "CREATED", "EXPIRES", "EXECUTIONS", "IMAGE"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for session in &sessions {
         rows.push(vec![
@@ -187,8 +198,9 @@ async fn list(client: &mut Client, args: &ListArgs) -> Result<(), Failure> {
             session.environment.clone(),
             human::word(&session.network),
             human::when(session.created_at, now),
-            human::when(session.expires_at, now),
+            images::expires(session).map_or_else(|| "-".to_owned(), |at| human::when(at, now)),
             session.usage.executions.to_string(),
+            session.image.map_or_else(|| "-".to_owned(), |image| images::summary(&image, now)),
         ]);
     }
     print::out(print::table(&rows, &[6]).as_bytes())
@@ -208,7 +220,7 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
         ("network", human::word(&session.network)),
         ("created", time(session.created_at)),
         ("last used", time(session.last_used_at)),
-        ("expires", time(session.expires_at)),
+        ("expires", images::expires(&session).map_or_else(|| "-".to_owned(), time)),
         ("executions", session.usage.executions.to_string()),
         ("queued", session.usage.queued.to_string()),
         ("cpu", format!("{:.1} ms", session.usage.cpu_ms)),
@@ -217,6 +229,7 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
     ]
     .map(|(name, value)| vec![name.to_owned(), value])
     .to_vec();
+    rows.extend(session.image.map(|image| vec!["image".to_owned(), images::summary(&image, now)]));
     rows.extend(session.deadline.map(|at| vec!["deadline".to_owned(), time(at)]));
     for (name, value) in &session.metadata {
         let pair = format!("{name}={value}");

@@ -17,6 +17,7 @@ mod execution;
 mod executions;
 mod files;
 mod homes;
+mod images;
 mod path;
 mod request;
 mod sessions;

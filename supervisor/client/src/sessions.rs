@@ -117,7 +117,7 @@ impl Client {
         self.json(Method::POST, &at, Some(request)).await
     }
 
-    async fn act<T: serde::de::DeserializeOwned>(
+    pub(super) async fn act<T: serde::de::DeserializeOwned>(
         &mut self,
         id: &str,
         action: &str,

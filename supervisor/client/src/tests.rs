@@ -166,8 +166,8 @@ fn asked(ask: impl AsyncFnOnce(Client)) -> Vec<String> {
 
 #[test]
 fn every_route_has_its_method() {
+    use vivarium_api_types::{BranchRequest, CompleteReply, ContextSpec, ProbeRequest};
     use vivarium_api_types::{Change, FileChange, FilePage, Page, PtySize, SessionQuery};
-    use vivarium_api_types::{CompleteReply, ContextSpec, ProbeRequest};
     use vivarium_api_types::{SessionPatch, SessionState};
     let seen = asked(async |mut client| {
         // None of the answers is the route's: only what is asked counts here.
@@ -188,6 +188,10 @@ fn every_route_has_its_method() {
         drop(c.interrupt("s").await);
         drop(c.reset("s").await);
         drop(c.keepalive("s").await);
+        drop(c.suspend_session("s").await);
+        drop(c.resume_session("s").await);
+        drop(c.branch_session("s", &BranchRequest { count: 3 }).await);
+        drop(c.imageable("s").await);
         drop(c.list_contexts("s").await);
         drop(c.open_context("s", &ContextSpec { id: Some("a".into()) }).await);
         drop(c.context("s", "a").await);
@@ -225,6 +229,10 @@ fn every_route_has_its_method() {
         "POST /v1/sessions/s/interrupt",
         "POST /v1/sessions/s/reset",
         "POST /v1/sessions/s/keepalive",
+        "POST /v1/sessions/s/suspend",
+        "POST /v1/sessions/s/resume",
+        "POST /v1/sessions/s/branch {\"count\":3}",
+        "GET /v1/sessions/s/imageable",
         "GET /v1/sessions/s/contexts",
         "POST /v1/sessions/s/contexts {\"id\":\"a\"}",
         "GET /v1/sessions/s/contexts/a",

@@ -341,11 +341,22 @@ export function question(sessionId: string, call: string, fields: object): Reque
   return post(path("sessions", sessionId, call), json(fields), options);
 }
 
-/** POST /v1/sessions/{id}/interrupt, /reset and /keepalive */
-export function control(sessionId: string, call: "interrupt" | "reset" | "keepalive"): Request {
-  // A second interrupt or reset could hit what came after the first.
-  const options = { idempotent: call === "keepalive", patience: "work" as const };
+/** POST /v1/sessions/{id}/interrupt, /reset, /keepalive, /suspend and /resume */
+export function control(
+  sessionId: string,
+  call: "interrupt" | "reset" | "keepalive" | "suspend" | "resume",
+): Request {
+  // A second one of the others could hit what came after the first.
+  const idempotent = call === "keepalive" || call === "resume";
+  const options = { idempotent, patience: "work" as const };
   return post(path("sessions", sessionId, call), null, options);
+}
+
+/** POST /v1/sessions/{id}/branch */
+export function branch(sessionId: string, count: number): Request {
+  // Sent again it would make other sessions.
+  const options = { idempotent: false, patience: "work" as const };
+  return post(path("sessions", sessionId, "branch"), json({ count }), options);
 }
 
 /** POST /v1/sessions/{id}/contexts */

@@ -11,6 +11,8 @@ pub(super) const HELP: &str = "\
 :reset           replaces the kernel: variables are gone, files stay
 :session         shows the session and what it uses
 :keep            keeps the session at the end
+:branch [COUNT]  makes sessions from this one's state and prints their ids
+:suspend         suspends the session and quits; repl SESSION resumes it
 :help            shows this
 :quit, Ctrl-D    quits; so do exit and quit
 
@@ -18,8 +20,10 @@ Tab completes. Alt-Enter starts a new line, an empty line ends a block. Ctrl-C i
 code, or discards the input. _ is the last value.
 ";
 
-const COMMANDS: [&str; 9] =
-    [":files", ":put", ":get", ":reset", ":session", ":keep", ":help", ":quit", ":exit"];
+const COMMANDS: [&str; 11] = [
+    ":files", ":put", ":get", ":reset", ":session", ":keep", ":branch", ":suspend", ":help",
+    ":quit", ":exit",
+];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Input<'a> {
@@ -42,6 +46,10 @@ pub(super) enum Input<'a> {
     Reset,
     Session,
     Keep,
+    Branch {
+        count: u32,
+    },
+    Suspend,
     Help,
     Quit,
     /// An unknown command, or one with the wrong arguments.
@@ -63,6 +71,11 @@ pub(super) fn parse(typed: &str) -> Input<'_> {
             (Some("reset"), None, ..) => Input::Reset,
             (Some("session"), None, ..) => Input::Session,
             (Some("keep"), None, ..) => Input::Keep,
+            (Some("branch"), count, None, None) => match count.map_or(Ok(1), str::parse) {
+                Ok(count) => Input::Branch { count },
+                Err(_) => Input::Unknown(text),
+            },
+            (Some("suspend"), None, ..) => Input::Suspend,
             (Some("help"), ..) => Input::Help,
             (Some("quit" | "exit" | "q"), None, ..) => Input::Quit,
             _ => Input::Unknown(text),
@@ -110,6 +123,10 @@ mod tests {
         assert_eq!(parse(":get a"), Input::Get { name: "a", file: None });
         assert_eq!(parse(":reset"), Input::Reset);
         assert_eq!(parse(":reset now"), Input::Unknown(":reset now"));
+        assert_eq!(parse(":branch"), Input::Branch { count: 1 });
+        assert_eq!(parse(":branch 3"), Input::Branch { count: 3 });
+        assert_eq!(parse(":branch all"), Input::Unknown(":branch all"));
+        assert_eq!(parse(":suspend"), Input::Suspend);
         assert_eq!(parse(":nonsense"), Input::Unknown(":nonsense"));
         assert_eq!(parse(":q"), Input::Quit);
     }

@@ -150,6 +150,19 @@ impl ReadEvalLoop<'_> {
                 let session = &self.session;
                 self.screen.note(&format!("session {session} stays when you leave"))?;
             }
+            Input::Branch { count } => {
+                let branches = self.target.branch(&self.session, count).await?;
+                for branch in branches {
+                    self.screen.write(&format!("{}\n", branch.id))?;
+                }
+            }
+            Input::Suspend => {
+                let image = self.target.suspend(&self.session).await?.image;
+                self.is_kept = true;
+                let size = image.map(|image| format!(" ({})", human::size(image.size_bytes)));
+                self.screen.note(&format!("suspended{}", size.unwrap_or_default()))?;
+                return Ok(Next::End);
+            }
             Input::Help => self.screen.write(HELP)?,
             Input::Quit => return Ok(Next::End),
             Input::Unknown(text) => {

@@ -1,10 +1,10 @@
 //! The operations that only repl uses.
 
-use vivarium_api_types::{AssistReply, ResetReply};
+use vivarium_api_types::{AssistReply, BranchRequest, ResetReply, SessionInfo};
 use vivarium_engine::DEFAULT_TENANT;
 
 use super::{Target, client};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 
 impl Target {
     /// Gives a context a fresh kernel, by default the main one.
@@ -32,6 +32,28 @@ impl Target {
         }
     }
 
+    /// Suspends a session of a daemon.
+    pub(crate) async fn suspend(&self, session: &str) -> Result<SessionInfo, Failure> {
+        match self {
+            Self::Embedded(_) => Err(needs_daemon("a session that is to be suspended")),
+            Self::Daemon(remote) => Ok(client(remote).suspend_session(session).await?),
+        }
+    }
+
+    /// Makes sessions from the state of one of a daemon.
+    pub(crate) async fn branch(
+        &self,
+        session: &str,
+        count: u32,
+    ) -> Result<Vec<SessionInfo>, Failure> {
+        match self {
+            Self::Embedded(_) => Err(needs_daemon("a session that is to be branched")),
+            Self::Daemon(remote) => {
+                Ok(client(remote).branch_session(session, &BranchRequest { count }).await?.sessions)
+            }
+        }
+    }
+
     /// Asks a session's kernel about code.
     pub(crate) async fn assist<T: AssistReply>(
         &self,
@@ -43,4 +65,9 @@ impl Target {
             Self::Daemon(remote) => Ok(client(remote).assist(session, &request).await?),
         }
     }
+}
+
+/// An embedded session ends with this program, and nothing else reaches it.
+fn needs_daemon(what: &str) -> Failure {
+    Failure::says(Exit::Usage, format!("{what} needs a daemon: --url or VIVARIUM_URL"))
 }

@@ -10,7 +10,7 @@ from typing import Any, Callable, Generic, Literal, Optional, TypeVar, Union
 from .._core import requests
 from .._core.calls import Calls
 from .._core.content import InputFiles
-from .._core.listing import context_list, execution_page
+from .._core.listing import context_list, execution_page, session_page
 from .._core.process import ProcessCalls, started_id
 from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
@@ -22,6 +22,7 @@ from ..models import (
     ContextInfo,
     Execution,
     ExecutionSummary,
+    Imageable,
     Inspection,
     Interrupt,
     Limits,
@@ -442,6 +443,41 @@ class AsyncSession:
         """Restarts the idle timeout. Returns when it expires."""
         request = requests.control(self.id, "keepalive")
         return await self._calls.fetch(request, lambda reply: reply.time("expires_at"))
+
+    async def suspend(self) -> SessionInfo:
+        """Suspends the session: its memory and files go to disk, and its processes end.
+
+        It keeps its id. The next call that uses it resumes it first; `info()` does not.
+
+        Raises:
+            Conflict: Something is in the way (`not_imageable`), which `imageable()` names. The
+                session goes on.
+            QuotaExceeded: The tenant has as many images, or bytes of them, as it may.
+        """
+        return await self._calls.fetch(requests.control(self.id, "suspend"), SessionInfo._read)
+
+    async def resume(self) -> SessionInfo:
+        """Resumes the session. One that is not suspended stays as it is."""
+        return await self._calls.fetch(requests.control(self.id, "resume"), SessionInfo._read)
+
+    async def branch(self, count: int = 1) -> list[AsyncSession]:
+        """Makes sessions from the state of this one, suspended or not, which stays as it is.
+
+        As context managers they delete themselves at the end.
+
+        Args:
+            count: How many, at most 100. If one cannot be made, none is.
+
+        Raises:
+            Conflict: Something is in the way (`not_imageable`), which `imageable()` names.
+            QuotaExceeded: The tenant has no room for so many.
+        """
+        page = await self._calls.fetch(requests.branch(self.id, count), session_page)
+        return [AsyncSession(self._calls, info.id, deletes_itself=True) for info in page.entries]
+
+    async def imageable(self) -> Imageable:
+        """Tells whether the session can be suspended or branched now, and what is in the way."""
+        return await self._calls.fetch(requests.imageable(self.id), Imageable._read)
 
     async def preview(self, port: int) -> Preview:
         """Shows the server on this port of the session to browsers, on an origin of its own."""

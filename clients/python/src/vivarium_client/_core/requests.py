@@ -300,10 +300,22 @@ def delete_session(session_id: str) -> Request:
 
 
 def control(session_id: str, call: str) -> Request:
-    """POST /v1/sessions/{id}/interrupt, /reset and /keepalive"""
+    """POST /v1/sessions/{id}/interrupt, /reset, /keepalive, /suspend and /resume"""
     where = path("sessions", session_id, call)
-    # A second interrupt or reset could hit what came after the first.
-    return post(where, idempotent=call == "keepalive", patience=Patience.WORK)
+    # A second one of the others could hit what came after the first.
+    return post(where, idempotent=call in ("keepalive", "resume"), patience=Patience.WORK)
+
+
+def branch(session_id: str, count: int) -> Request:
+    """POST /v1/sessions/{id}/branch"""
+    # Sent again it would make other sessions.
+    where = path("sessions", session_id, "branch")
+    return post(where, {"count": count}, patience=Patience.WORK)
+
+
+def imageable(session_id: str) -> Request:
+    """GET /v1/sessions/{id}/imageable"""
+    return get(path("sessions", session_id, "imageable"))
 
 
 def contexts(session_id: str) -> Request:

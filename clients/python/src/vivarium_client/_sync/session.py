@@ -10,7 +10,7 @@ from typing import Literal, Optional, Union
 from .._core import requests
 from .._core.calls import Calls
 from .._core.content import InputFiles
-from .._core.listing import context_list, execution_page
+from .._core.listing import context_list, execution_page, session_page
 from .._core.process import ProcessCalls, started_id
 from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
@@ -23,6 +23,7 @@ from ..models import (
     ContextInfo,
     Execution,
     ExecutionSummary,
+    Imageable,
     Inspection,
     Interrupt,
     Limits,
@@ -437,6 +438,41 @@ class Session:
         """Restarts the idle timeout. Returns when it expires."""
         request = requests.control(self.id, "keepalive")
         return run(self._calls.fetch(request, lambda reply: reply.time("expires_at")))
+
+    def suspend(self) -> SessionInfo:
+        """Suspends the session: its memory and files go to disk, and its processes end.
+
+        It keeps its id. The next call that uses it resumes it first; `info()` does not.
+
+        Raises:
+            Conflict: Something is in the way (`not_imageable`), which `imageable()` names. The
+                session goes on.
+            QuotaExceeded: The tenant has as many images, or bytes of them, as it may.
+        """
+        return run(self._calls.fetch(requests.control(self.id, "suspend"), SessionInfo._read))
+
+    def resume(self) -> SessionInfo:
+        """Resumes the session. One that is not suspended stays as it is."""
+        return run(self._calls.fetch(requests.control(self.id, "resume"), SessionInfo._read))
+
+    def branch(self, count: int = 1) -> list[Session]:
+        """Makes sessions from the state of this one, suspended or not, which stays as it is.
+
+        As context managers they delete themselves at the end.
+
+        Args:
+            count: How many, at most 100. If one cannot be made, none is.
+
+        Raises:
+            Conflict: Something is in the way (`not_imageable`), which `imageable()` names.
+            QuotaExceeded: The tenant has no room for so many.
+        """
+        page = run(self._calls.fetch(requests.branch(self.id, count), session_page))
+        return [Session(self._calls, info.id, deletes_itself=True) for info in page.entries]
+
+    def imageable(self) -> Imageable:
+        """Tells whether the session can be suspended or branched now, and what is in the way."""
+        return run(self._calls.fetch(requests.imageable(self.id), Imageable._read))
 
     def preview(self, port: int) -> Preview:
         """Shows the server on this port of the session to browsers, on an origin of its own."""

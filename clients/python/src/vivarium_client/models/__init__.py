@@ -17,6 +17,7 @@ from .approval import Approval, ApprovalEgress, ApprovalExecution, ApprovalRules
 from .environment import BuildInfo, BuiltEnvironment
 from .home import HomeInfo, Storage, VolumeInfo, VolumeMount
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
+from .image import Imageable, SessionImage
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
 from .names import Cause, HomeKind, Network, Status
 from .outcome import (
@@ -73,6 +74,7 @@ __all__ = [
     "HomeKind",
     "HostInfo",
     "Image",
+    "Imageable",
     "Inspection",
     "Interrupt",
     "Kernel",
@@ -92,6 +94,7 @@ __all__ = [
     "PreviousEnd",
     "Representations",
     "Reset",
+    "SessionImage",
     "SessionInfo",
     "SessionUsage",
     "Status",

@@ -45,6 +45,7 @@ Cause = Union[
         "interrupt",
         "reset",
         "deleted",
+        "suspended",
         "expired",
         "draining",
         "queue_full",
@@ -74,7 +75,7 @@ Remember = Literal["nothing", "session", "tenant"]
 """How much is remembered of an approval."""
 
 SessionState = Union[
-    Literal["starting", "idle", "running", "interrupting", "replacing", "closed"],
+    Literal["starting", "idle", "running", "interrupting", "replacing", "suspended", "closed"],
     str,
 ]
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, Optional, TypedDict, Union
 
 from .._core.reading import Reader
 from .home import VolumeMount
+from .image import SessionImage
 from .names import (
     HomeKind,
     KernelOrigin,
@@ -148,7 +149,7 @@ class SessionInfo:
     tenant: str
     environment: str
     state: SessionState
-    """`starting`, `idle`, `running`, `interrupting`, `replacing` or `closed`."""
+    """`starting`, `idle`, `running`, `interrupting`, `replacing`, `suspended` or `closed`."""
     kernel_origin: Optional[KernelOrigin]
     """`forked` from a template, `executed`, or `executed_for_packages` that a fork would not see;
     None before there is a kernel."""
@@ -175,12 +176,15 @@ class SessionInfo:
     volumes: tuple[VolumeMount, ...] = ()
     egress_allow: Optional[tuple[str, ...]] = None
     """Where it may connect to; None unless its network is `trusted`."""
+    image: Optional[SessionImage] = None
+    """What there is of it on disk; None unless it is suspended."""
     policy: tuple[PolicyEntry, ...] = ()
     """What holds for the session and its tenant, and where it comes from; only from `info()`."""
 
     @classmethod
     def _read(cls, reader: Reader) -> SessionInfo:
         limits: Any = reader.object("limits").fields
+        image = reader.optional_object("image")
         has_egress = reader.fields.get("egress_allow") is not None
         return cls(
             id=reader.required_text("id"),
@@ -202,6 +206,7 @@ class SessionInfo:
             home=reader.optional_text("home") or "off",
             volumes=tuple(_volume(volume) for volume in reader.objects("volumes")),
             egress_allow=reader.strings("egress_allow") if has_egress else None,
+            image=None if image is None else SessionImage._read(image),
             policy=tuple(PolicyEntry._read(entry) for entry in reader.objects("policy")),
         )
 

@@ -1,0 +1,41 @@
+"""Images of suspended sessions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Optional
+
+from .._core.reading import Reader
+
+
+@dataclass(frozen=True)
+class SessionImage:
+    """What there is of a suspended session on disk."""
+
+    size_bytes: int
+    """Memory and files, compressed."""
+    suspended_at: datetime
+    expires_at: Optional[datetime]
+    """When the session is deleted unless it is resumed before; None if never."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> SessionImage:
+        return cls(
+            reader.integer("size_bytes"),
+            reader.time("suspended_at"),
+            reader.optional_time("expires_at"),
+        )
+
+
+@dataclass(frozen=True)
+class Imageable:
+    """Whether a session can be suspended now."""
+
+    imageable: bool
+    reasons: tuple[str, ...]
+    """What is in the way, and what to do about it; empty if nothing is."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> Imageable:
+        return cls(reader.flag("imageable"), reader.strings("reasons"))
