@@ -7,20 +7,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::http::{Client, Endpoint, Response};
 use crate::outcome::Outcome;
 use crate::processes::{self, Process};
 use crate::program::{self, Runner};
-use crate::remains::Remains;
 use crate::session::Session;
 use crate::start_mode::{self, StartMode};
 use crate::wait;
 
 mod config;
+mod ending;
 
 /// The name of the fork server of launchers.
 const FORK_SERVER: &str = "viv-launchers";
@@ -70,7 +68,7 @@ impl Setup {
     }
 
     /// Switches layers off: the positive control of an attack. None is then required, and kernels
-    /// are executed where there are no namespaces, whatever the start mode.
+    /// are executed where there are no namespaces, and not resumed without mounts, whatever the start mode.
     #[must_use]
     pub fn without(mut self, layers: &[&str]) -> Self {
         if layers.is_empty() {
@@ -78,6 +76,9 @@ impl Setup {
         }
         if layers.contains(&"namespaces") && self.start_mode.has_template() {
             self.start_mode = StartMode::Executed;
+        }
+        if layers.contains(&"mounts") && self.start_mode == StartMode::Resumed {
+            self.start_mode = StartMode::Forked; // images need it
         }
         self.off.extend(layers.iter().map(|layer| (*layer).to_owned()));
         let lines = format!("disable_layers = {:?}\nrequire = []", self.off);
@@ -293,8 +294,15 @@ impl Daemon {
         if let Some(before) = before {
             assert_eq!(self.taken(), before + 1, "not from the pool: {spec}\n{}", self.log());
         }
+        let session = Session::named(self, info["id"].as_str().unwrap());
+        // To be saved a kernel forks.
+        let can_fork = spec["limits"]["max_procs"] != 1;
+        if self.start_mode == StartMode::Resumed && can_fork {
+            let _asleep = session.request("POST", "/suspend", None).expect_success();
+            let _awake = session.request("POST", "/resume", None).expect_success();
+        }
         self.check_start_mode();
-        Session::named(self, info["id"].as_str().unwrap())
+        session
     }
 
     /// Runs code in a session of its own.
@@ -321,48 +329,6 @@ impl Daemon {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
         Some(Path::new(mount.split(' ').nth(4)?).join(tree.trim_start_matches('/')))
-    }
-
-    /// Sends it a signal.
-    pub fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.pid()), signal).unwrap();
-    }
-
-    /// Waits for it to end.
-    pub fn wait(&mut self) -> ExitStatus {
-        wait::until("the daemon's end", || {
-            self.hear();
-            self.has_ended().then_some(())
-        });
-        self.status.unwrap()
-    }
-
-    /// What it has told its service manager.
-    #[must_use]
-    pub fn told_manager(&mut self) -> String {
-        self.hear();
-        self.messages.clone()
-    }
-
-    /// Stops it as a service manager does, and checks that nothing is left of it.
-    #[track_caller]
-    pub fn stop_and_check(mut self) {
-        let left = Remains::of(&self);
-        self.signal(Signal::SIGTERM);
-        let status = self.wait();
-        assert!(status.success(), "{status}\n{}", self.log());
-        left.check();
-    }
-
-    /// Kills it as nothing else does, checks that nothing runs or is mounted any more, and
-    /// gives its directories for another start.
-    #[track_caller]
-    pub fn kill_and_check(mut self) -> tempfile::TempDir {
-        let left = Remains::of(&self);
-        self.signal(Signal::SIGKILL);
-        self.wait();
-        left.check_running();
-        self.dir.take().unwrap()
     }
 
     fn has_ended(&mut self) -> bool {

@@ -19,6 +19,8 @@ pub enum StartMode {
     /// It waited in a pool, with a kernel that was forked. One that asks for what no session of the
     /// pool has is started, and its kernel forked.
     Pooled,
+    /// It was suspended and resumed, with a kernel that was forked.
+    Resumed,
     /// Its kernel is executed, where the host offers neither cgroups nor namespaces, and so no mounts
     /// and no network layer.
     Restricted,
@@ -40,6 +42,7 @@ impl StartMode {
         match self {
             Self::Executed | Self::Restricted => "template = \"off\"".to_owned(),
             Self::Forked => "template = \"auto\"".to_owned(),
+            Self::Resumed => "template = \"auto\"\nimages = true".to_owned(),
             Self::Pooled => format!("template = \"auto\"\npool_size = {POOL_SIZE}"),
         }
     }
@@ -48,7 +51,7 @@ impl StartMode {
     pub(crate) fn runner(self) -> Runner {
         match self {
             Self::Restricted => Runner::FewProcesses(host::user_of_daemons()),
-            Self::Executed | Self::Forked | Self::Pooled => Runner::Self_,
+            Self::Executed | Self::Forked | Self::Pooled | Self::Resumed => Runner::Self_,
         }
     }
 
@@ -56,21 +59,21 @@ impl StartMode {
     pub(crate) const fn missing(self) -> &'static [&'static str] {
         match self {
             Self::Restricted => &NOT_OFFERED,
-            Self::Executed | Self::Forked | Self::Pooled => &[],
+            Self::Executed | Self::Forked | Self::Pooled | Self::Resumed => &[],
         }
     }
 
     /// Whether kernels are forked from a template.
     #[must_use]
     pub const fn has_template(self) -> bool {
-        matches!(self, Self::Forked | Self::Pooled)
+        matches!(self, Self::Forked | Self::Pooled | Self::Resumed)
     }
 
     /// How many sessions wait for somebody to take them.
     #[must_use]
     pub const fn waiting(self) -> usize {
         match self {
-            Self::Executed | Self::Forked | Self::Restricted => 0,
+            Self::Executed | Self::Forked | Self::Resumed | Self::Restricted => 0,
             Self::Pooled => POOL_SIZE,
         }
     }
@@ -158,7 +161,7 @@ impl Daemon {
             all.iter().any(|one| templates.iter().any(|template| one.parent == template.pid));
         let right = match self.start_mode {
             StartMode::Executed | StartMode::Restricted => (true, false, 0),
-            StartMode::Forked | StartMode::Pooled => (false, true, 1),
+            StartMode::Forked | StartMode::Pooled | StartMode::Resumed => (false, true, 1),
         };
         let found = (executed, forked, templates.len());
         assert_eq!(

@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::http::Endpoint;
+use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{Daemon, Setup, program};
 
 const API: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md");
@@ -22,6 +23,9 @@ const COMMAND_LINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/command
 /// What an operator has to configure for some of its calls.
 const PREVIEW: &str = "url = \"https://preview.example.org\"";
 const HOMES: &str = "allowed = [\"session\", \"tenant\", \"volumes\"]";
+
+/// Images are of kernels that are forked.
+const IMAGES: &str = "images = true";
 
 /// Calls that need a daemon with an execution that waits: `tests/approvals` makes them.
 const ELSEWHERE: [(&str, &str); 2] =
@@ -33,7 +37,7 @@ fn every_example_works_and_every_call_has_one() {
         return;
     }
     let dir = program::temp_dir();
-    let setup = Setup::default().config("preview", PREVIEW).config("homes", HOMES);
+    let setup = with_images().config("preview", PREVIEW).config("homes", HOMES);
     let daemon = setup.config("builds", &builds(dir.path())).start();
     let calls = dir.path().join("calls");
     put_curl(dir.path(), &daemon, &calls);
@@ -57,8 +61,8 @@ fn every_example_of_the_command_line_works() {
         return;
     }
     let dir = program::temp_dir();
-    let daemon =
-        Setup::default().config("homes", HOMES).config("builds", &builds(dir.path())).start();
+    let setup = with_images().config("homes", HOMES);
+    let daemon = setup.config("builds", &builds(dir.path())).start();
     fs::create_dir(dir.path().join("bin")).unwrap();
     symlink(program::path("vivarium"), dir.path().join("bin/vivarium")).unwrap();
     let url = format!("unix:{}/api.sock", daemon.dir().display());
@@ -69,6 +73,10 @@ fn every_example_of_the_command_line_works() {
     }
     assert!(dir.path().join(".local/share/man/man1/vivarium-run.1").exists());
     daemon.stop_and_check();
+}
+
+fn with_images() -> Setup {
+    Setup::with_start_mode(StartMode::Forked).config("environments.default", IMAGES)
 }
 
 /// Has environments built by a uv that the daemon can read.

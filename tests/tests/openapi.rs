@@ -7,6 +7,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{Setup, program};
 
 /// Requests for each operation and kind of request.
@@ -71,7 +72,7 @@ fn every_example_of_a_request_is_right_by_its_schema() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    assert_eq!(judged(&document), "21 examples\n");
+    assert_eq!(judged(&document), "22 examples\n");
     // The controls: a number over its maximum, a field that there is not, and no example.
     for (path, example) in [
         ("/v1/sessions/{id}/executions/{execution_id}/resize", r#"{"columns": 5000, "rows": 1}"#),
@@ -95,7 +96,9 @@ fn no_request_finds_a_server_error_or_an_answer_that_is_not_documented() {
     let dir = program::temp_dir();
     let uv = dir.path().join("uv");
     fs::copy(host::tool("uv").unwrap(), &uv).unwrap();
-    let daemon = Setup::default()
+    // Sessions can be suspended and branched.
+    let daemon = Setup::with_start_mode(StartMode::Forked)
+        .config("environments.default", "images = true")
         .config("session", "max_sessions = 20\nmax_exec_timeout = \"2s\"\nexec_timeout = \"2s\"")
         .config("builds", &format!("uv = {uv:?}"))
         .start();

@@ -127,8 +127,8 @@ fn unsafe_code_is_in_one_module_and_the_c_abi_edge() {
             allowances.push(relative.display().to_string());
         }
         if relative == Path::new("agent/src/ffi.rs") {
-            // Its one pointer, the socket that it is executed with, and the names of its functions.
-            assert_eq!([count(&block), count(&function), count(&attribute)], [3, 0, 4]);
+            // Its pointers, the descriptors that Python has as numbers, and the names of its functions.
+            assert_eq!([count(&block), count(&function), count(&attribute)], [13, 0, 10]);
         } else if !["agent/src/sys.rs", "agent/src/sys"].iter().any(|own| relative.starts_with(own))
         {
             let found = [&block, &function, &attribute].map(|word| count(word));

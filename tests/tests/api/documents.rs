@@ -8,7 +8,7 @@ use vivarium_tests::http::Client;
 use crate::over_both;
 
 /// Every route of SPEC section 3 that this version has.
-const ROUTES: [(&str, &str); 76] = [
+const ROUTES: [(&str, &str); 80] = [
     ("post", "/v1/sessions"),
     ("get", "/v1/sessions"),
     ("get", "/v1/sessions/{id}"),
@@ -27,6 +27,10 @@ const ROUTES: [(&str, &str); 76] = [
     ("post", "/v1/sessions/{id}/interrupt"),
     ("post", "/v1/sessions/{id}/reset"),
     ("post", "/v1/sessions/{id}/keepalive"),
+    ("post", "/v1/sessions/{id}/suspend"),
+    ("post", "/v1/sessions/{id}/resume"),
+    ("post", "/v1/sessions/{id}/branch"),
+    ("get", "/v1/sessions/{id}/imageable"),
     ("post", "/v1/run"),
     ("get", "/v1/host"),
     ("get", "/healthz"),
@@ -154,8 +158,8 @@ fn answers_have_the_members_that_the_document_says() {
     let document = daemon.request("GET", "/openapi.json", None).expect_success();
     let session = daemon.session();
     let mut usual = members(&document, "SessionInfo");
-    // Of network `trusted` alone.
-    usual.retain(|name| name != "egress_allow");
+    // Of network `trusted` alone, and of suspended sessions.
+    usual.retain(|name| !["egress_allow", "image"].contains(&name.as_str()));
     assert_eq!(keys(&session.info()), usual);
     let outcome = session.execute("print(1)\n2").ok();
     // Some are there only if the request asks for them.

@@ -59,6 +59,10 @@ fn calls() -> Vec<(&'static str, &'static str, Option<Value>)> {
         ("POST", "/interrupt", None),
         ("POST", "/reset", None),
         ("POST", "/keepalive", None),
+        ("GET", "/imageable", None),
+        ("POST", "/suspend", None),
+        ("POST", "/resume", None),
+        ("POST", "/branch", Some(json!({"count": 1}))),
         ("POST", "/execute", code()),
         ("POST", "/commands", Some(json!({"argv": ["cat", "file"]}))),
         ("POST", "/complete", code()),
@@ -88,9 +92,11 @@ fn calls() -> Vec<(&'static str, &'static str, Option<Value>)> {
     ]
 }
 
-/// What the session's own tenant is refused, as there is no such command, server or preview. What is
-/// refused is known to be there.
-const REFUSED_TO_ALL: [&str; 5] = [
+/// What the session's own tenant is refused, as there is no such command, server or preview, and as
+/// its environment has no images. What is refused is known to be there.
+const REFUSED_TO_ALL: [&str; 7] = [
+    "/suspend",
+    "/branch",
     "/executions/1/signal",
     "/executions/1/resize",
     "/executions/1/stdin",

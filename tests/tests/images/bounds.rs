@@ -1,0 +1,64 @@
+//! How many images there are, how large, and for how long.
+
+use serde_json::json;
+use vivarium_tests::wait;
+
+use crate::{images, session_named, suspend};
+
+#[test]
+fn a_tenant_has_no_more_images_than_it_may() {
+    let daemon = images(&[]).config("images", "max_per_tenant = 1").start();
+    let (first, second) = (session_named(&daemon, "a"), session_named(&daemon, "b"));
+    let _made = second.execute("x = 41").ok();
+    let _asleep = suspend(&first).expect_success();
+    let refused = suspend(&second);
+    assert_eq!((refused.status, &refused.json()["code"]), (429, &json!("images_full")));
+    assert_eq!(second.value("x"), "41");
+    assert_eq!(first.request("DELETE", "", None).status, 204);
+    let _asleep = suspend(&second).expect_success();
+    daemon.stop_and_check();
+}
+
+#[test]
+fn an_image_has_no_more_bytes_than_are_left() {
+    let daemon = images(&[]).config("images", "max_mb = 1").start();
+    let session = session_named(&daemon, "a");
+    let _made = session.execute("import os\nx = os.urandom(2 << 20); y = hash(x)").ok();
+    let refused = suspend(&session);
+    assert_eq!((refused.status, &refused.json()["code"]), (429, &json!("images_full")));
+    assert_eq!(session.value("hash(x) == y"), "True");
+    let left = std::fs::read_dir(daemon.dir().join("state/images/default")).unwrap().count();
+    assert_eq!(left, 0, "what was begun is removed");
+    let _smaller = session.execute("x = None").ok();
+    let _asleep = suspend(&session).expect_success();
+    daemon.stop_and_check();
+}
+
+#[test]
+fn an_unused_session_is_suspended_by_itself_and_expires() {
+    let daemon = images(&[])
+        .config("session", "reap_interval = \"50ms\"")
+        .config("images", "suspend_after = \"200ms\"\nexpire_after = \"1s\"")
+        .start();
+    let session = session_named(&daemon, "a");
+    let _made = session.execute("x = 41").ok();
+    let state = || session.request("GET", "", None);
+    wait::until("its suspension", || (state().json()["state"] == "suspended").then_some(()));
+    assert!(state().json()["image"]["expires_at"].is_string());
+    assert_eq!(session.value("x"), "41");
+    wait::until("its end", || (state().status == 404).then_some(()));
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_session_says_whether_it_can_be_suspended() {
+    let daemon = images(&[]).start();
+    let session = session_named(&daemon, "a");
+    let answer = session.request("GET", "/imageable", None).expect_success();
+    assert_eq!(answer, json!({"imageable": true, "reasons": []}));
+    let _made = session.execute("import socket\ns = socket.socket(socket.AF_UNIX)").ok();
+    let answer = session.request("GET", "/imageable", None).expect_success();
+    assert_eq!(answer["imageable"], false);
+    assert!(answer["reasons"][0].as_str().unwrap().contains("is a socket"), "{answer}");
+    daemon.stop_and_check();
+}

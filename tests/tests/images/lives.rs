@@ -1,0 +1,95 @@
+//! The life of a session that sleeps: what wakes it, what does not, and its end.
+
+use serde_json::json;
+use vivarium_tests::Setup;
+use vivarium_tests::tenants::{Token, entry, two};
+
+use crate::{images, resume, session_named, suspend};
+
+#[test]
+fn what_reads_wakes_nothing_and_what_changes_wakes() {
+    let daemon = images(&[]).start();
+    let session = session_named(&daemon, "a");
+    let _made = session.execute("x = 41; open('f', 'w').close()").ok();
+    let _asleep = suspend(&session).expect_success();
+    daemon.until_only(0);
+    for path in ["", "/files", "/files/f", "/executions"] {
+        let answer = session.request("GET", path, None);
+        assert!([200, 409].contains(&answer.status), "{path}: {}", answer.status);
+    }
+    let listed = daemon.request("GET", "/v1/sessions", None).expect_success();
+    assert_eq!(listed["sessions"][0]["state"], "suspended", "{listed}");
+    let filtered = daemon.request("GET", "/v1/sessions?state=idle", None).expect_success();
+    assert_eq!(filtered["sessions"], json!([]));
+    daemon.until_only(0);
+    // A second one of its id would be another session.
+    let again = daemon.request("POST", "/v1/sessions", Some(&json!({"id": "a"})));
+    assert_eq!(again.status, 409);
+    assert_eq!(session.value("x"), "41");
+    daemon.until_only(1);
+    // Awake, it stays as it is.
+    assert_eq!(resume(&session).expect_success()["state"], "idle");
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_session_that_sleeps_is_deleted_with_its_image() {
+    let daemon = images(&[]).start();
+    let session = session_named(&daemon, "a");
+    let _asleep = suspend(&session).expect_success();
+    let image = daemon.dir().join("state/images/default/a");
+    assert!(image.join("kernel.zst").exists());
+    assert_eq!(session.request("DELETE", "", None).status, 204);
+    assert!(!image.exists());
+    assert_eq!(session.request("GET", "", None).status, 404);
+    assert_eq!(resume(&session).status, 404);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn another_tenant_does_not_see_an_image() {
+    let (ada, bob) = (Token::new(), Token::new());
+    let tenants = two(&entry("ada", &ada, ""), &entry("bob", &bob, ""));
+    let daemon = Setup::default()
+        .config("environments.default", "template = \"auto\"\nimages = true")
+        .config("[tenant]", &tenants)
+        .start();
+    daemon.until_logged("template ready");
+    let at = daemon.unix();
+    let _made = ada.ask(&at, "POST", "/v1/sessions", Some(&json!({"id": "a"}))).expect_success();
+    let _asleep = ada.ask(&at, "POST", "/v1/sessions/a/suspend", None).expect_success();
+    for (method, path) in [
+        ("GET", ""),
+        ("POST", "/resume"),
+        ("POST", "/suspend"),
+        ("POST", "/branch"),
+        ("GET", "/imageable"),
+        ("DELETE", ""),
+    ] {
+        let answer = bob.ask(&at, method, &format!("/v1/sessions/a{path}"), None);
+        assert_eq!(answer.status, 404, "{method} {path}");
+    }
+    let listed = bob.ask(&at, "GET", "/v1/sessions", None).expect_success();
+    assert_eq!(listed["sessions"], json!([]));
+    // The control: its owner sees it.
+    let own = ada.ask(&at, "GET", "/v1/sessions/a", None).expect_success();
+    assert_eq!(own["state"], "suspended");
+    daemon.stop_and_check();
+}
+
+#[test]
+fn many_that_ask_at_once_wake_it_once() {
+    let daemon = images(&[]).start();
+    let session = session_named(&daemon, "a");
+    let _made = session.execute("import itertools\nnumbers = itertools.count()").ok();
+    let _asleep = suspend(&session).expect_success();
+    let mut answers: Vec<String> = std::thread::scope(|scope| {
+        let ask = || session.execute("next(numbers)").ok().result().to_owned();
+        let asked: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        asked.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    answers.sort();
+    assert_eq!(answers, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+    daemon.until_only(1);
+    daemon.stop_and_check();
+}

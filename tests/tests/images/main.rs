@@ -1,0 +1,43 @@
+//! Images: sessions that are suspended and resumed.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod bounds;
+mod branches;
+mod hostile;
+mod lives;
+mod obstacles;
+mod restarts;
+mod state;
+
+use serde_json::json;
+use vivarium_tests::http::Response;
+use vivarium_tests::start_mode::StartMode;
+use vivarium_tests::{Daemon, Session, Setup};
+
+/// A daemon whose sessions can be suspended, with these modules in its template.
+fn images(preimport: &[&str]) -> Setup {
+    let lines = format!("images = true\npreimport = {preimport:?}");
+    Setup::with_start_mode(StartMode::Forked).config("environments.default", &lines)
+}
+
+fn suspend(session: &Session<'_>) -> Response {
+    session.request("POST", "/suspend", None)
+}
+
+fn resume(session: &Session<'_>) -> Response {
+    session.request("POST", "/resume", None)
+}
+
+/// Suspends a session and resumes it.
+#[track_caller]
+fn sleep_once(session: &Session<'_>) {
+    assert_eq!(suspend(session).expect_success()["state"], "suspended");
+    assert_eq!(resume(session).expect_success()["state"], "idle");
+}
+
+/// A session of this id.
+#[track_caller]
+fn session_named<'d>(daemon: &'d Daemon, id: &str) -> Session<'d> {
+    daemon.session_with(&json!({"id": id}))
+}

@@ -1,0 +1,70 @@
+//! What cannot be suspended is refused, says why, and goes on.
+
+use serde_json::json;
+use vivarium_tests::start_mode::StartMode;
+use vivarium_tests::{Session, Setup};
+
+use crate::{images, session_named, sleep_once, suspend};
+
+/// What is in the way, what is said of it, and how to end it.
+const OBSTACLES: [(&str, &str, &str); 8] = [
+    (
+        "import threading\nend = threading.Event(); t = threading.Thread(target=end.wait); t.start()",
+        "other threads",
+        "end.set(); t.join()",
+    ),
+    (
+        "import subprocess\np = subprocess.Popen(['sleep', '1000'])",
+        "it has child processes (sleep)",
+        "p.kill(); p.wait()",
+    ),
+    ("import socket\ns = socket.socket(socket.AF_UNIX)", "is a socket", "s.close()"),
+    ("import os\nr, w = os.pipe(); os.close(w)", "an end of a pipe", "os.close(r)"),
+    ("r, w = os.pipe(); os.write(w, b'x')", "is not empty", "os.close(r); os.close(w)"),
+    ("import mmap\nm = mmap.mmap(-1, 4096)", "it shares memory", "m.close()"),
+    ("f = open('gone', 'w'); os.remove('gone')", "which has no name any more", "f.close()"),
+    (
+        "os.mkfifo('/workspace/fifo')",
+        "/workspace/fifo is a named pipe",
+        "os.remove('/workspace/fifo')",
+    ),
+];
+
+#[track_caller]
+fn refused(session: &Session<'_>, why: &str) {
+    let answer = suspend(session);
+    let problem = answer.json();
+    assert_eq!((answer.status, &problem["code"]), (409, &json!("not_imageable")), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains(why), "{problem}");
+    assert_eq!(session.value("x"), "41");
+}
+
+#[test]
+fn each_obstacle_is_named_and_its_end_is_enough() {
+    let daemon = images(&[]).start();
+    let session = session_named(&daemon, "a");
+    let _made = session.execute("x = 41").ok();
+    for (code, why, end) in OBSTACLES {
+        let _made = session.execute(code).ok();
+        refused(&session, why);
+        let _ended = session.execute(end).ok();
+    }
+    let other = session.request("POST", "/contexts", Some(&json!({"id": "other"})));
+    let _opened = other.expect_success();
+    refused(&session, "other contexts");
+    assert_eq!(session.request("DELETE", "/contexts/other", None).status, 204);
+    sleep_once(&session);
+    assert_eq!(session.value("x"), "41");
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_kernel_that_was_executed_cannot_be_suspended() {
+    let daemon = Setup::with_start_mode(StartMode::Executed)
+        .config("environments.default", "images = true")
+        .start();
+    let session = session_named(&daemon, "a");
+    let _made = session.execute("x = 41").ok();
+    refused(&session, "not forked from a template");
+    daemon.stop_and_check();
+}

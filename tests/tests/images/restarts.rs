@@ -1,0 +1,67 @@
+//! Images outlive their daemon and its templates.
+
+use std::fs;
+
+use crate::{images, session_named, suspend};
+
+const MODULES: [&str; 3] = ["json", "sqlite3", "decimal"];
+
+#[test]
+fn a_session_is_resumed_under_a_template_that_was_built_again() {
+    let daemon = images(&MODULES).start();
+    let session = session_named(&daemon, "a");
+    let _made = session
+        .execute(
+            "import itertools\nnumbers = itertools.count(40); next(numbers)\nopen('f', 'w').write('kept')",
+        )
+        .ok();
+    let _asleep = suspend(&session).expect_success();
+    // Nothing has a chance to write anything more.
+    let mut dir = daemon.kill_and_check();
+    for expected in ["41", "42", "43"] {
+        let daemon = images(&MODULES).in_place_of(dir).start();
+        let listed = daemon.request("GET", "/v1/sessions", None).expect_success();
+        assert_eq!(listed["sessions"][0]["state"], "suspended", "{listed}");
+        assert!(listed["sessions"][0]["image"]["size_bytes"].as_u64().unwrap() > 0, "{listed}");
+        let session = vivarium_tests::Session::named(&daemon, "a");
+        assert_eq!(session.value("next(numbers)"), expected);
+        assert_eq!(session.value("open('f').read()"), "'kept'");
+        // A daemon that is told to end suspends what it has.
+        dir = daemon.stop_and_keep();
+    }
+}
+
+#[test]
+fn an_image_of_another_template_is_refused_and_stays() {
+    let daemon = images(&MODULES).start();
+    let session = session_named(&daemon, "a");
+    let _made = session.execute("x = 41").ok();
+    let dir = daemon.stop_and_keep();
+    let daemon = images(&["json"]).in_place_of(dir).start();
+    let session = vivarium_tests::Session::named(&daemon, "a");
+    let answer = session.request("POST", "/resume", None);
+    assert_eq!(answer.status, 409);
+    let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("template is another now"), "{detail}");
+    let dir = daemon.stop_and_keep();
+    // The control: its own again.
+    let daemon = images(&MODULES).in_place_of(dir).start();
+    assert_eq!(vivarium_tests::Session::named(&daemon, "a").value("x"), "41");
+    daemon.stop_and_check();
+}
+
+#[test]
+fn what_was_begun_and_what_is_damaged_is_no_session() {
+    let daemon = images(&[]).start();
+    let session = session_named(&daemon, "a");
+    let _asleep = suspend(&session).expect_success();
+    let dir = daemon.kill_and_check();
+    let of_tenant = dir.path().join("state/images/default");
+    fs::create_dir(of_tenant.join(".new-begun")).unwrap();
+    fs::write(of_tenant.join("a/record.json"), "{").unwrap();
+    let daemon = images(&[]).in_place_of(dir).start();
+    assert!(!of_tenant.join(".new-begun").exists());
+    let listed = daemon.request("GET", "/v1/sessions", None).expect_success();
+    assert_eq!(listed["sessions"], serde_json::json!([]));
+    daemon.stop_and_check();
+}
