@@ -1,9 +1,9 @@
 //! Images: what a kernel has in memory beyond its template, written by the kernel itself and put into a
 //! fresh one by that itself, under all layers and with no right that it had not before.
 //!
-//! [`template`] has the template's memory in a file that its kernels share; [`save`] writes what
-//! a kernel has changed of it; [`load`] makes another kernel of the template the same. [`format`] is how
-//! it is written, [`layout`] what the kernel says is mapped, [`files`] takes the session's files along. A process that loads can have its memory in no
+//! [`mod@template`] has the template's memory in a file that its kernels share; [`mod@save`] writes what
+//! a kernel has changed of it; [`mod@load`] makes another kernel of the template the same. [`mod@format`] is how
+//! it is written, [`mod@layout`] what the kernel says is mapped, [`mod@files`] takes the session's files along. A process that loads can have its memory in no
 //! place that is replaced: it works in [`Areas`] of [`Scratch`].
 //!
 //! An image holds memory and registers. What else a process has (descriptors, signal handlers, timers) is
