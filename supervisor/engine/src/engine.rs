@@ -276,8 +276,11 @@ impl Engine {
         loop {
             match self.find(tenant, id) {
                 Err(EngineError::Suspended(_)) if self.delete_image(tenant, id).await => {}
-                // It was resumed meanwhile, or is not any more.
-                Err(EngineError::Suspended(_)) => continue,
+                Err(EngineError::Suspended(_)) => match self.inner.registry.get(tenant, id) {
+                    // It was resumed meanwhile, or is a branch that is being made.
+                    Some(session) => session.close(Cause::Deleted).await,
+                    None => continue,
+                },
                 found => found?.close(Cause::Deleted).await,
             }
             return Ok(());

@@ -73,3 +73,32 @@ fn all_branches_are_made_or_none() {
     assert_eq!(parent.value("x"), "41");
     daemon.stop_and_check();
 }
+
+#[test]
+fn a_branch_that_is_deleted_while_it_is_made_holds_nobody_up() {
+    let daemon = images(&[]).start();
+    let parent = session_named(&daemon, "a");
+    let _made = parent.execute("x = 41").ok();
+    let delete_branches = || {
+        let listed = daemon.request("GET", "/v1/sessions", None).expect_success();
+        let ids = listed["sessions"].as_array().unwrap().iter().map(|info| &info["id"]);
+        for id in ids.filter(|id| **id != "a") {
+            let path = format!("/v1/sessions/{}", id.as_str().unwrap());
+            let answer = daemon.request("DELETE", &path, None);
+            assert!([204, 404].contains(&answer.status), "{}", answer.status);
+        }
+    };
+    std::thread::scope(|scope| {
+        let branching = scope.spawn(|| branch(&parent, 20));
+        while !branching.is_finished() {
+            delete_branches();
+        }
+        // Made before they were deleted, or not.
+        let answer = branching.join().unwrap();
+        assert!([201, 404].contains(&answer.status), "{}", answer.json());
+    });
+    delete_branches();
+    daemon.until_only(1);
+    assert_eq!(parent.value("x"), "41");
+    daemon.stop_and_check();
+}

@@ -52,6 +52,9 @@ impl Engine {
             let slot = images.slot(tenant, id);
             let mut place = slot.lock().await;
             if !session.begin_suspension() {
+                drop(place);
+                drop(slot);
+                images.forget(tenant, id);
                 return Err(EngineError::Suspended(id.to_owned()));
             }
             let kept = engine.keep_image(&images, &session).await;
