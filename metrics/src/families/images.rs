@@ -72,7 +72,7 @@ impl Family for Images {
             count: register.gauge(
                 "vivarium_images",
                 &["tenant"],
-                "The tenant's suspended sessions. Absent for a tenant that has none.",
+                "The tenant's suspended sessions.",
             )?,
             bytes: register.gauge(
                 "vivarium_images_bytes",
@@ -104,6 +104,9 @@ impl Family for Images {
         for outcome in ["suspended", "refused", "failed"] {
             self.suspended.begin([outcome]);
         }
+        for reason in ObstacleKind::ALL {
+            self.refused.begin([reason.name()]);
+        }
         for outcome in ["resumed", "failed"] {
             self.resumed.begin([outcome]);
         }
@@ -111,7 +114,7 @@ impl Family for Images {
 }
 
 impl Images {
-    /// Scrape: what a tenant that has any has.
+    /// Scrape: what a tenant has.
     pub fn of_tenant(&self, tenant: &str, count: u64, bytes: u64) {
         self.count.set_count([tenant], count);
         self.bytes.set_count([tenant], bytes);

@@ -7,6 +7,7 @@
 
 mod transfer;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -362,8 +363,12 @@ impl Engine {
 
     /// Scrape.
     pub(super) fn show_images(&self, to: &Families) {
-        let Ok(images) = &self.inner.host.images else { return };
-        for (tenant, (count, bytes)) in images.totals() {
+        let tenants = self.settings().ceilings().into_keys();
+        let mut totals: BTreeMap<_, _> = tenants.map(|tenant| (tenant, (0, 0))).collect();
+        if let Ok(images) = &self.inner.host.images {
+            totals.extend(images.totals());
+        }
+        for (tenant, (count, bytes)) in totals {
             to.images.of_tenant(&tenant, count, bytes);
         }
     }
