@@ -38,7 +38,7 @@ fn an_image_has_no_more_bytes_than_are_left() {
 fn an_unused_session_is_suspended_by_itself_and_expires() {
     let daemon = images(&[])
         .config("session", "reap_interval = \"50ms\"")
-        .config("images", "suspend_after = \"200ms\"\nexpire_after = \"1s\"")
+        .config("images", "suspend_after = \"200ms\"\nexpire_after = \"5s\"")
         .start();
     let session = session_named(&daemon, "a");
     let _made = session.execute("x = 41").ok();
