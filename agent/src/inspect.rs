@@ -29,7 +29,7 @@ const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
-const PARTS: [(&str, &str); 47] = [
+const PARTS: [(&str, &str); 48] = [
     ("abridge", include_str!("../python/display/abridge.py")),
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
@@ -46,11 +46,11 @@ const PARTS: [(&str, &str); 47] = [
     ("event_loop", include_str!("../python/cell/event_loop.py")),
     ("figures", include_str!("../python/display/figures.py")),
     ("guard", include_str!("../python/core/guard.py")),
-    ("image", include_str!("../python/image/image.py")),
     ("import_hooks", include_str!("../python/kernel/import_hooks.py")),
     ("inspection", include_str!("../python/assist/inspection.py")),
     ("interactive", include_str!("../python/display/interactive.py")),
     ("kernel", include_str!("../python/kernel/kernel.py")),
+    ("kernel_image", include_str!("../python/image/kernel_image.py")),
     ("line_magics", include_str!("../python/cell/line_magics.py")),
     ("loader", include_str!("../python/kernel/loader.py")),
     ("lookup", include_str!("../python/assist/lookup.py")),
@@ -66,6 +66,7 @@ const PARTS: [(&str, &str); 47] = [
     ("render", include_str!("../python/display/render.py")),
     ("renderers", include_str!("../python/display/renderers.py")),
     ("report", include_str!("../python/core/report.py")),
+    ("reseed", include_str!("../python/core/reseed.py")),
     ("script_name", include_str!("../python/kernel/script_name.py")),
     ("shell", include_str!("../python/cell/shell.py")),
     ("show", include_str!("../python/display/show.py")),

@@ -271,6 +271,16 @@ def size_of(representations):
     return sum(len(mime_type) + len(data) for mime_type, data in representations)
 
 
+def json_value(text):
+    """The kind and the pieces of a VALUE that answers a question: JSON, without a type."""
+    return (
+        VALUE,
+        string("", 0),
+        string("", 0),
+        *encode_representations([("application/json", text)]),
+    )
+
+
 def encode_representations(representations):
     """Representations, each a pair of MIME type and bytes, as a frame has them, in pieces."""
     pieces = [number(len(representations))]

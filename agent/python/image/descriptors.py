@@ -5,10 +5,9 @@ Pipes and socket pairs whose ends are all here, and hold nothing, are made anew:
 does not run has one. An epoll instance gets back what it watched.
 """
 
-import posix
-import stat
+from guard import Any, load, modules, posix
 
-from guard import Any, load, modules
+stat: Any = load("stat")
 
 # The control socket and the standard streams are every kernel's.
 OWN = {0, 1, 2, 3}

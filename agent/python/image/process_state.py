@@ -4,12 +4,9 @@ is saved, and set again in the process that it is loaded into.
 `obstacles` says what of it can be in no image.
 """
 
-import _signal
-import posix
-
-import after_fork
 import descriptors
-from guard import Any, load, modules
+import reseed
+from guard import Any, _signal, load, modules, posix
 
 TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 # Of each list in a reason.
@@ -87,7 +84,7 @@ def restore(state):
         faulthandler = modules["faulthandler"]
         faulthandler.disable()
         faulthandler.enable()
-    reseed()
+    draw_anew()
     # Last: from here on they run.
     for name, (seconds, interval) in state["timers"].items():
         if seconds:
@@ -113,9 +110,9 @@ def restore_limits(limits):
             resource.setrlimit(number, wanted)
 
 
-def reseed():
+def draw_anew():
     """Makes this process's random numbers and names its own, as after a fork."""
-    after_fork.reseed()
+    reseed.reseed()
     random = modules.get("random")
     tempfile: Any = modules.get("tempfile")
     if random is not None:

@@ -123,9 +123,9 @@ def serve():
         wire.answer(())
         return
     if kind >= wire.CHECK_IMAGE:
-        import image
+        import kernel_image
 
-        image.serve(kind, payload)
+        kernel_image.serve(kind, payload)
         return
     number, execution = payload[:8], State.execution
     if not execution.started and execution.kernel_error is None:
@@ -278,8 +278,7 @@ def assist(kind, source, cursor):
 
     argument = compiler.flags() if kind == wire.IS_COMPLETE else min(cursor, len(source))
     answer = assistance.answer(kind, source, argument)
-    answer = ("application/json", answer.encode("utf-8", "backslashreplace"))
-    return (wire.VALUE, string("", 0), string("", 0), *wire.encode_representations([answer]))
+    return wire.json_value(answer.encode("utf-8", "backslashreplace"))
 
 
 def leave_child(failure):

@@ -15,6 +15,7 @@ from _signal import SIG_IGN, SIGPIPE, SIGXFSZ, signal
 from time import tzset
 
 from guard import Any
+from reseed import reseed
 
 modules: Any = sys.modules
 environ: Any = os.environ
@@ -22,9 +23,6 @@ environ: Any = os.environ
 # environ(7). Made once, in the template: making it writes to a hundred pages, which a kernel would
 # have to copy first.
 ENVIRON = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
-
-# The state of a Mersenne Twister: 624 words, none of which is used yet.
-MT_WORDS, MT_BYTES = 624, 2496
 
 
 def reinitialize():
@@ -88,30 +86,3 @@ def clear_cached_call(function):
     )
     if "called" in cells:
         cells["called"].cell_contents = False
-
-
-def reseed():
-    """Seeds the random generators that are global to a process."""
-    ssl = modules.get("_ssl")
-    if ssl is not None:
-        # OpenSSL detects a fork by a new pid, but two pid namespaces may have the same pid.
-        ssl.RAND_add(os.urandom(48), 48.0)
-    numpy, random = modules.get("numpy"), modules.get("numpy.random")
-    if numpy is not None and random is not None:
-        # The whole state, which `seed` would take three times as long to fill from a seed.
-        words = numpy.frombuffer(os.urandom(MT_BYTES), numpy.uint32, MT_WORDS)
-        try:
-            random.set_state(("MT19937", words, MT_WORDS))
-        except ValueError:
-            random.seed()  # Another generator is set: numpy.random.set_bit_generator.
-    process = modules.get("multiprocessing.process")
-    if process is not None:
-        # By which the processes of a session know each other.
-        process.current_process().authkey = os.urandom(32)
-    uuid = modules.get("uuid")
-    if uuid is not None:
-        # libuuid keeps the clock sequence, which makes time-based ids of a process its own, out of
-        # reach: without libuuid Python draws one for each id. The node is a random one, as in any
-        # session without a network card (RFC 9562, 6.10).
-        uuid._generate_time_safe = None
-        uuid._node = int.from_bytes(os.urandom(6), "big") | 1 << 40

@@ -20,9 +20,9 @@ import os
 import sys
 
 import after_fork
-import image
 import import_hooks
 import kernel
+import kernel_image
 from classes import type_name
 
 # What `vivarium_template_serve` returns when the process is to be forked: agent/src/ffi.rs.
@@ -99,7 +99,7 @@ def main():
     else:
         os._exit(0)
     library.vivarium_template_become_kernel()
-    image.State.library = library
+    kernel_image.State.library = library
     after_fork.reinitialize()
     kernel.main()
 

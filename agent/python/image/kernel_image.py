@@ -8,17 +8,16 @@ Whoever reads this must keep in mind that `save` returns in two processes: in th
 it, and in each that an image of it is loaded into, with the memory of that moment.
 """
 
-import ctypes
-import json
-import posix
-
 import guard
 import on_resume
 import process_state
 import streams
 import wire
 from classes import type_name
-from guard import Any
+from guard import Any, posix
+
+ctypes: Any = guard.load("ctypes")
+json: Any = guard.load("json")
 
 REASON_BYTES = 500
 # What is the session's own beside the workdir, with the mounts layer, which images need.
@@ -70,10 +69,10 @@ def close(descriptor):
 
 def answer(number, **content):
     """Answers the request with JSON."""
-    text = json.dumps(content).encode()
-    representations = wire.encode_representations([("application/json", text)])
-    value = wire.frame(wire.VALUE, number, wire.string("", 0), wire.string("", 0), *representations)
-    wire.answer((*value, *wire.frame(wire.DONE, number, bytes([wire.OK]))))
+    kind, *pieces = wire.json_value(json.dumps(content).encode())
+    wire.answer(
+        (*wire.frame(kind, number, *pieces), *wire.frame(wire.DONE, number, bytes([wire.OK])))
+    )
 
 
 def obstacles(*descriptors):
@@ -97,7 +96,7 @@ def save_files(descriptor):
     paths = "\0".join([guard.workdir(), *TEMPORARY, "\0"]).encode()
     reason = ctypes.create_string_buffer(REASON_BYTES)
     failed = State.library.vivarium_image_save_files(descriptor, paths, reason, REASON_BYTES)
-    return [("files", reason.value.decode("utf-8", "replace"))] if failed else []
+    return [("files", text_of(reason))] if failed else []
 
 
 def save(descriptor, state, found):
@@ -108,7 +107,7 @@ def save(descriptor, state, found):
         descriptor, ctypes.byref(number), reason, REASON_BYTES
     )
     if writer < 0:
-        found.append(("memory", reason.value.decode("utf-8", "replace")))
+        found.append(("memory", text_of(reason)))
         return None
     if writer > 0:
         State.writer = writer
@@ -123,6 +122,10 @@ def load(descriptor, number):
     if State.library is None:
         return "this kernel was executed, and not forked from a template"
     State.library.vivarium_image_load(descriptor, ctypes.c_uint64(number), reason, REASON_BYTES)
+    return text_of(reason)
+
+
+def text_of(reason):
     return reason.value.decode("utf-8", "replace")
 
 
