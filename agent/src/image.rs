@@ -22,7 +22,7 @@ pub(crate) use save::{Saved, save};
 pub(crate) use template::{share_memory, take_memory};
 
 use self::format::{
-    HEADER_BYTES, MAPPING_BYTES, MAPPINGS_MAX, PATHS_MAX_BYTES, RUN_BYTES, RUNS_MAX,
+    HEADER_BYTES, Header, MAPPING_BYTES, MAPPINGS_MAX, PATHS_MAX_BYTES, RUN_BYTES, RUNS_MAX, Tables,
 };
 use self::template::Identity;
 use crate::sys::Scratch;
@@ -72,6 +72,27 @@ impl<'a> Areas<'a> {
             own_mappings: take(MAPPINGS_MAX * MAPPING_BYTES),
             own_paths: take(PATHS_MAX_BYTES),
             text: take(TEXT_BYTES),
+        }
+    }
+
+    /// The tables of the image, which has this header.
+    fn tables(&self, header: &Header) -> Tables<'_> {
+        let [mappings, runs] = [header.mappings * MAPPING_BYTES, header.runs * RUN_BYTES];
+        Tables {
+            mappings: self.mappings.get(..mappings).unwrap_or_default(),
+            runs: self.runs.get(..runs).unwrap_or_default(),
+            paths: self.paths.get(..header.paths_bytes).unwrap_or_default(),
+        }
+    }
+
+    /// Those of the process that is to become it.
+    fn own_tables(&self) -> Tables<'_> {
+        let count = self.own_count.as_ref().try_into().map_or(0, usize::from_ne_bytes);
+        let bytes = count.saturating_mul(MAPPING_BYTES);
+        Tables {
+            mappings: self.own_mappings.get(..bytes).unwrap_or_default(),
+            runs: &[],
+            paths: self.own_paths,
         }
     }
 }

@@ -101,18 +101,9 @@ fn prepare(
     areas.fd.copy_from_slice(&file.as_raw_fd().to_ne_bytes());
     areas.number.copy_from_slice(&number.to_ne_bytes());
     areas.own_count.copy_from_slice(&own.0.to_ne_bytes());
-    let image = Tables {
-        mappings: areas.mappings.get(..lens[0]).unwrap_or_default(),
-        runs: areas.runs.get(..lens[1]).unwrap_or_default(),
-        paths: areas.paths.get(..lens[2]).unwrap_or_default(),
-    };
+    let image = areas.tables(&header);
     image.check(&header, reserved)?;
-    let own = Tables {
-        mappings: areas.own_mappings.get(..own.0 * MAPPING_BYTES).unwrap_or_default(),
-        runs: &[],
-        paths: areas.own_paths,
-    };
-    compare(image, own).map_err(LoadError::from)
+    compare(image, areas.own_tables()).map_err(LoadError::from)
 }
 
 /// Whether this process can become what the image says.
@@ -173,23 +164,13 @@ fn holder(own: Tables<'_>, image: Tables<'_>, mapping: &Mapping) -> Option<Mappi
 
 /// On the scratch memory: replaces this process's memory. Returns the exit code if that fails.
 fn replace(mut scratch: Scratch, replacing: Replacing) -> c_int {
-    let areas = Areas::of(&mut scratch);
-    let number = |bytes: &[u8]| bytes.try_into().map_or(0, usize::from_ne_bytes);
+    let mut areas = Areas::of(&mut scratch);
+    let text = std::mem::take(&mut areas.text);
     let Ok(header) = Header::read(areas.header) else { return EXIT_BROKEN };
-    let image = Tables {
-        mappings: areas.mappings.get(..header.mappings * MAPPING_BYTES).unwrap_or_default(),
-        runs: areas.runs.get(..header.runs * RUN_BYTES).unwrap_or_default(),
-        paths: areas.paths.get(..header.paths_bytes).unwrap_or_default(),
-    };
-    let own_bytes = number(areas.own_count).saturating_mul(MAPPING_BYTES);
-    let own = Tables {
-        mappings: areas.own_mappings.get(..own_bytes).unwrap_or_default(),
-        runs: &[],
-        paths: areas.own_paths,
-    };
+    let (image, own) = (areas.tables(&header), areas.own_tables());
     let fd = areas.fd.as_ref().try_into().map_or(-1, i32::from_ne_bytes);
     let template = template().map_or(0, |template| template.thread_id_address);
-    match put_in(&replacing, &header, image, own, fd, areas.text) {
+    match put_in(&replacing, &header, image, own, fd, text) {
         Ok(()) => {
             sys::set_thread_id(&replacing, template, getpid().as_raw());
             sys::restore(replacing, &header.registers)

@@ -159,7 +159,11 @@ pub(crate) fn exclusive_or_with_memory(_: &Replacing, address: usize, bytes: &mu
     // not in it. JUSTIFICATION: as above.
     let memory: &[u8] =
         unsafe { std::slice::from_raw_parts(with_exposed_provenance(address), bytes.len()) };
-    for (byte, other) in bytes.iter_mut().zip(memory) {
+    exclusive_or(bytes, memory);
+}
+
+fn exclusive_or(bytes: &mut [u8], others: &[u8]) {
+    for (byte, other) in bytes.iter_mut().zip(others) {
         *byte ^= other;
     }
 }
@@ -173,9 +177,7 @@ pub(crate) fn change_page(_: &Replacing, page: usize, difference: &[u8]) {
     let memory: &mut [u8] = unsafe {
         std::slice::from_raw_parts_mut(with_exposed_provenance_mut(page), difference.len())
     };
-    for (byte, other) in memory.iter_mut().zip(difference) {
-        *byte ^= other;
-    }
+    exclusive_or(memory, difference);
 }
 
 fn map_at(
