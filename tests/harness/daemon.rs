@@ -295,10 +295,9 @@ impl Daemon {
             assert_eq!(self.taken(), before + 1, "not from the pool: {spec}\n{}", self.log());
         }
         let session = Session::named(self, info["id"].as_str().unwrap());
-        // To be saved a kernel forks, and answers: docs/images.md.
-        let least = |limit: &str| spec["limits"][limit] == 1;
-        let is_imageable = !least("max_procs") && !least("max_result_bytes");
-        if self.start_mode == StartMode::Resumed && is_imageable {
+        // To be saved a kernel forks.
+        let can_fork = spec["limits"]["max_procs"] != 1;
+        if self.start_mode == StartMode::Resumed && can_fork {
             let _asleep = session.request("POST", "/suspend", None).expect_success();
             let _awake = session.request("POST", "/resume", None).expect_success();
         }

@@ -372,6 +372,15 @@ pub struct SessionQuery {
     pub metadata: BTreeMap<String, String>,
 }
 
+impl SessionQuery {
+    /// Whether a session in this state, with this metadata, has all of what is asked for.
+    #[must_use]
+    pub fn admits(&self, state: SessionState, metadata: &BTreeMap<String, String>) -> bool {
+        (self.state.is_empty() || self.state.contains(&state))
+            && self.metadata.iter().all(|(key, value)| metadata.get(key) == Some(value))
+    }
+}
+
 /// The filters of a [`SessionQuery`], for the OpenAPI document.
 #[derive(Debug, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]

@@ -257,12 +257,12 @@ impl Engine {
     /// A tenant's sessions, those that match the query.
     pub fn list(&self, tenant: &str, query: &SessionQuery) -> Result<SessionPage, EngineError> {
         let limit = page_size(&query.page)?;
-        let suspended = self.suspended_of(tenant, query);
         let after = query.page.after.as_deref().unwrap_or_default();
         // One more than asked for tells whether there is a next part.
         let matches = |session: &Session| session.matches(query);
-        let mut sessions = self.inner.registry.page(tenant, after, limit + 1, matches);
-        let mut sessions: Vec<_> = sessions.drain(..).map(|session| self.info(&session)).collect();
+        let suspended = self.suspended_of(tenant, query, limit + 1);
+        let awake = self.inner.registry.page(tenant, after, limit + 1, matches);
+        let mut sessions: Vec<_> = awake.iter().map(|session| self.info(session)).collect();
         sessions.extend(suspended);
         sessions.sort_by(|one, other| one.id.cmp(&other.id));
         let more = sessions.len() > limit;

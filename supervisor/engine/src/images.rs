@@ -13,26 +13,27 @@ pub(crate) mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedMutexGuard;
 use vivarium_api_types::{ImageInfo, SessionInfo, SessionSpec};
 use vivarium_audit::Hash;
 use vivarium_metrics::families::images::ObstacleKind;
 use vivarium_protocol::message::ExecutionNumber;
 
 use self::bases::Bases;
+use crate::private_dir;
 use crate::recover::remove_tree;
 
 const ROOT: &str = "images";
-const LOCK: &str = ".lock";
 const TEMPLATES: &str = ".templates";
 const RECORD: &str = "record.json";
 const KERNEL: &str = "kernel.zst";
@@ -93,28 +94,61 @@ impl Record {
 }
 
 /// A session that is suspended.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Image {
     dir: PathBuf,
-    pub(crate) record: Record,
+    pub(crate) record: Arc<Record>,
 }
 
 impl Image {
     pub(crate) fn open(&self) -> io::Result<File> {
         File::open(self.dir.join(KERNEL))
     }
-
-    /// The same, for those who read it while its place is held.
-    pub(crate) fn again(&self) -> Self {
-        Self { dir: self.dir.clone(), record: self.record.clone() }
-    }
 }
 
 /// A session that is being suspended or resumed, or is suspended. Whoever moves it holds the lock; there is
 /// nothing in it while it is awake.
-pub(crate) type Slot = Arc<tokio::sync::Mutex<Option<Image>>>;
+type Slot = Arc<tokio::sync::Mutex<Option<Image>>>;
 
 type Key = (String, String);
+
+/// The place of a session, held: nobody else suspends, resumes, branches or deletes it meanwhile.
+pub(crate) struct Place {
+    images: Arc<Images>,
+    key: Key,
+    slot: Option<OwnedMutexGuard<Option<Image>>>,
+}
+
+impl Place {
+    /// Its image; `None` while the session is awake.
+    pub(crate) fn image(&self) -> Option<&Image> {
+        self.slot.as_ref()?.as_ref()
+    }
+
+    /// The session is suspended from now on.
+    pub(crate) fn put(&mut self, image: Image) {
+        if let Some(slot) = &mut self.slot {
+            **slot = Some(image);
+        }
+    }
+
+    /// Removes the image: its session is awake, or to be no more. Whether there was one.
+    pub(crate) fn remove(&mut self) -> bool {
+        let Some(image) = self.slot.as_mut().and_then(|slot| slot.take()) else { return false };
+        lock(&self.images.suspended).remove(&self.key);
+        if let Err(error) = remove_tree(&image.dir) {
+            tracing::warn!(%error, session = self.key.1, "an image that is not needed stays");
+        }
+        true
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.slot = None;
+        self.images.forget(&self.key);
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Images {
@@ -122,7 +156,7 @@ pub(crate) struct Images {
     pub(crate) bases: Bases,
     slots: Mutex<BTreeMap<Key, Slot>>,
     /// What lists show, by the same keys.
-    suspended: Mutex<BTreeMap<Key, Record>>,
+    suspended: Mutex<BTreeMap<Key, Arc<Record>>>,
     _lock: Flock<File>,
 }
 
@@ -138,10 +172,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn make_private(dir: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(dir)
-}
-
 impl Images {
     /// Whether a daemon has had any there.
     pub(crate) fn are_in(state_dir: &Path) -> bool {
@@ -151,15 +181,8 @@ impl Images {
     /// Takes the directory, with what an earlier daemon left there.
     pub(crate) fn open(state_dir: &Path) -> Result<Self, OpenError> {
         let root = state_dir.join(ROOT);
-        make_private(&root)?;
-        let file = File::options().create(true).append(true).open(root.join(LOCK))?;
-        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
-            if errno == nix::errno::Errno::EWOULDBLOCK {
-                OpenError::InUse
-            } else {
-                OpenError::Io(errno.into())
-            }
-        })?;
+        private_dir::make(&root)?;
+        let lock = private_dir::lock(&root)?.ok_or(OpenError::InUse)?;
         let bases = Bases::new(root.join(TEMPLATES));
         let (slots, suspended) = (Mutex::default(), Mutex::default());
         let images = Self { root, bases, slots, suspended, _lock: lock };
@@ -177,8 +200,8 @@ impl Images {
                 }
                 match read_record(&dir) {
                     Ok(record) if record.info.tenant == tenant && record.info.id == id => {
-                        let key = (tenant.clone(), id);
-                        lock(&self.suspended).insert(key.clone(), record.clone());
+                        let (key, record) = ((tenant.clone(), id), Arc::new(record));
+                        lock(&self.suspended).insert(key.clone(), Arc::clone(&record));
                         let slot = Arc::new(tokio::sync::Mutex::new(Some(Image { dir, record })));
                         lock(&self.slots).insert(key, slot);
                     }
@@ -197,26 +220,35 @@ impl Images {
         suspended.values().map(|it| (it.info.environment.clone(), it.template)).collect()
     }
 
-    /// The place of a session.
-    pub(crate) fn slot(&self, tenant: &str, id: &str) -> Slot {
-        Arc::clone(lock(&self.slots).entry((tenant.to_owned(), id.to_owned())).or_default())
-    }
-
-    /// The same, if it is being suspended or resumed, or is suspended.
-    pub(crate) fn existing(&self, tenant: &str, id: &str) -> Option<Slot> {
-        lock(&self.slots).get(&(tenant.to_owned(), id.to_owned())).map(Arc::clone)
+    /// Waits until nobody else holds a session's place.
+    pub(crate) async fn hold(self: &Arc<Self>, tenant: &str, id: &str) -> Place {
+        let key = (tenant.to_owned(), id.to_owned());
+        let slot = Arc::clone(lock(&self.slots).entry(key.clone()).or_default());
+        Place { images: Arc::clone(self), key, slot: Some(slot.lock_owned().await) }
     }
 
     /// What is known of a session that is suspended.
-    pub(crate) fn record(&self, tenant: &str, id: &str) -> Option<Record> {
+    pub(crate) fn record(&self, tenant: &str, id: &str) -> Option<Arc<Record>> {
         lock(&self.suspended).get(&(tenant.to_owned(), id.to_owned())).cloned()
     }
 
-    /// Those of a tenant that are suspended.
-    pub(crate) fn of(&self, tenant: &str) -> Vec<Record> {
+    /// The first of a tenant that are suspended and match, after this id.
+    pub(crate) fn page(
+        &self,
+        tenant: &str,
+        after: &str,
+        limit: usize,
+        matches: impl Fn(&Record) -> bool,
+    ) -> Vec<Arc<Record>> {
         let suspended = lock(&self.suspended);
-        let of_tenant = suspended.iter().filter(|((owner, _), _)| owner == tenant);
-        of_tenant.map(|(_, record)| record.clone()).collect()
+        let found = of(&suspended, tenant, after).filter(|record| matches(record));
+        found.take(limit).map(Arc::clone).collect()
+    }
+
+    /// How many a tenant has, and their bytes.
+    pub(crate) fn used_by(&self, tenant: &str) -> (u64, u64) {
+        of(&lock(&self.suspended), tenant, "")
+            .fold((0, 0), |(count, bytes), record| (count + 1, bytes + record.size_bytes))
     }
 
     /// The tenants and ids of those whose time is over.
@@ -240,7 +272,7 @@ impl Images {
     /// A directory for an image that is being made. Dropped, it is removed.
     pub(crate) fn begin(&self, tenant: &str) -> io::Result<Unfinished> {
         let parent = self.root.join(tenant);
-        make_private(&parent)?;
+        private_dir::make(&parent)?;
         let dir = tempfile::Builder::new().prefix(UNFINISHED_PREFIX).tempdir_in(parent)?;
         Ok(Unfinished { dir })
     }
@@ -266,31 +298,34 @@ impl Images {
         // It is not there any more under that name.
         drop(unfinished.dir.keep());
         File::open(parent)?.sync_all()?;
-        let key = (tenant.to_owned(), id.to_owned());
-        lock(&self.suspended).insert(key, record.clone());
+        let (key, record) = ((tenant.to_owned(), id.to_owned()), Arc::new(record));
+        lock(&self.suspended).insert(key, Arc::clone(&record));
         Ok(Image { dir, record })
     }
 
-    /// Removes an image: its session is awake, or to be no more.
-    pub(crate) fn remove(&self, (tenant, id): (&str, &str), image: Image) {
-        let key = (tenant.to_owned(), id.to_owned());
-        lock(&self.suspended).remove(&key);
-        if let Err(error) = remove_tree(&image.dir) {
-            tracing::warn!(%error, session = id, "an image that is not needed stays");
-        }
-    }
-
     /// Forgets the place of a session that is not suspended, unless somebody waits there.
-    pub(crate) fn forget(&self, tenant: &str, id: &str) {
+    fn forget(&self, key: &Key) {
         let mut slots = lock(&self.slots);
-        let key = (tenant.to_owned(), id.to_owned());
         let is_over = |slot: &Slot| {
             Arc::strong_count(slot) == 1 && slot.try_lock().is_ok_and(|image| image.is_none())
         };
-        if slots.get(&key).is_some_and(is_over) {
-            slots.remove(&key);
+        if slots.get(key).is_some_and(is_over) {
+            slots.remove(key);
         }
     }
+}
+
+/// Those of a tenant, after this id.
+fn of<'m>(
+    suspended: &'m BTreeMap<Key, Arc<Record>>,
+    tenant: &'m str,
+    after: &str,
+) -> impl Iterator<Item = &'m Arc<Record>> {
+    let after = (tenant.to_owned(), after.to_owned());
+    suspended
+        .range((Bound::Excluded(after), Bound::Unbounded))
+        .take_while(move |((owner, _), _)| owner == tenant)
+        .map(|(_, record)| record)
 }
 
 fn subdirectories(dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {
@@ -346,6 +381,6 @@ impl Unfinished {
 
     /// The image that it is, as long as `self` is there.
     pub(crate) fn image(&self, record: Record) -> Image {
-        Image { dir: self.dir.path().to_owned(), record }
+        Image { dir: self.dir.path().to_owned(), record: Arc::new(record) }
     }
 }

@@ -20,6 +20,7 @@ pub mod memory;
 pub mod observe;
 pub mod passt;
 pub mod pools;
+mod private_dir;
 pub mod quotas;
 pub mod recover;
 mod recv;

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncReadExt, Interest};
+use tokio::io::Interest;
 use tokio::net::UnixStream;
 use vivarium_protocol::frame::{Decoder, FrameError};
 use vivarium_protocol::stream::recv_some;
@@ -22,19 +22,10 @@ where
     T: DeserializeOwned,
     E: From<io::Error> + From<FrameError>,
 {
-    loop {
-        if let Some(message) = decoder.next_message()? {
-            return Ok(Some(message));
-        }
-        let mut buffer = [0; 4096];
-        match stream.read(&mut buffer).await? {
-            0 => return Ok(None),
-            count => decoder.push(buffer.get(..count).unwrap_or_default()),
-        }
-    }
+    recv_with(stream, decoder, &mut Vec::new()).await
 }
 
-/// The same, with the descriptors that come alongside.
+/// The same, with the descriptors that come alongside. Safe to cancel too: those are in `alongside`.
 ///
 /// # Errors
 /// As of [`recv`].

@@ -34,22 +34,24 @@ impl Daemon {
     /// Stops it as a service manager does, and checks that nothing is left of it.
     #[track_caller]
     pub fn stop_and_check(mut self) {
-        let left = Remains::of(&self);
-        self.signal(Signal::SIGTERM);
-        let status = self.wait();
-        assert!(status.success(), "{status}\n{}", self.log());
-        left.check();
+        self.stop().check();
     }
 
     /// Stops it as a service manager does, and gives its directories for another start.
     #[track_caller]
     pub fn stop_and_keep(mut self) -> tempfile::TempDir {
-        let left = Remains::of(&self);
+        self.stop().check_running();
+        self.dir.take().unwrap()
+    }
+
+    /// What could be left of it.
+    #[track_caller]
+    fn stop(&mut self) -> Remains {
+        let left = Remains::of(self);
         self.signal(Signal::SIGTERM);
         let status = self.wait();
         assert!(status.success(), "{status}\n{}", self.log());
-        left.check_running();
-        self.dir.take().unwrap()
+        left
     }
 
     /// Kills it as nothing else does, checks that nothing runs or is mounted any more, and

@@ -1,17 +1,18 @@
 //! The directories and records of built environments, all of them the daemon's own.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{Artefact, ArtefactError, ArtefactRecord, NameRecord, OPERATOR, Owner};
+use crate::private_dir;
 use crate::stores::is_plain;
 
 pub(super) const ROOT: &str = "environments";
@@ -52,7 +53,7 @@ pub(super) fn is_hash(text: &str) -> bool {
 }
 
 fn make_private(dir: &Path) -> Result<(), ArtefactError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed("make", dir))
+    private_dir::make(dir).map_err(failed("make", dir))
 }
 
 /// The directory of an owner, a name of which is checked before it becomes part of a path.
@@ -87,15 +88,7 @@ pub(super) fn lock(root: &Path) -> Result<Option<Flock<File>>, ArtefactError> {
     for dir in [root.to_owned(), root.join(STAGING), root.join(DELETED)] {
         make_private(&dir)?;
     }
-    let path = root.join(".lock");
-    let mut options = OpenOptions::new();
-    let file = options.write(true).create(true).truncate(false).mode(0o600);
-    let file = file.open(&path).map_err(failed("open", &path))?;
-    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-        Ok(lock) => Ok(Some(lock)),
-        Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
-        Err((_, errno)) => Err(failed("lock", &path)(errno.into())),
-    }
+    private_dir::lock(root).map_err(failed("lock", root))
 }
 
 /// The entries of a directory, by name; none if there is none.

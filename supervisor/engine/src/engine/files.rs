@@ -346,7 +346,7 @@ pub(super) fn info(entry: FileEntry) -> FileInfo {
     FileInfo { path, kind, size_bytes, modified_at, mode: format!("{mode:04o}"), mime_type }
 }
 
-pub(super) fn explain(error: TransferError, session: &str, path: &str) -> EngineError {
+fn explain(error: TransferError, session: &str, path: &str) -> EngineError {
     match error {
         TransferError::TooMany => EngineError::TooManyTransfers { max: MAX_TRANSFERS },
         TransferError::Over => EngineError::UnknownSession(session.to_owned()),

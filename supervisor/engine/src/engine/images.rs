@@ -14,7 +14,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
-use vivarium_api_types::{ImageableReply, MAX_BRANCHES, SessionInfo, SessionQuery, SessionSpec};
+use vivarium_api_types::{
+    ImageableReply, MAX_BRANCHES, SessionInfo, SessionQuery, SessionSpec, SessionState,
+};
 use vivarium_metrics::Families;
 use vivarium_protocol::outcome::Cause;
 
@@ -22,8 +24,8 @@ use super::{Engine, EngineError};
 use crate::images::{Image, Images, Record};
 use crate::session::Session;
 
-/// How many branches are made at a time.
-const BRANCHES_AT_ONCE: usize = 8;
+/// How many branches are made at a time, and how many sessions suspended as the daemon ends.
+const AT_ONCE: usize = 8;
 
 /// How long it may take to suspend a session as the daemon ends.
 const LAST_WITHIN: Duration = Duration::from_secs(60);
@@ -50,12 +52,8 @@ impl Engine {
         // A task: if the caller goes away, what has begun is still finished.
         let task = tokio::spawn(async move {
             let (tenant, id) = (&*session.identity.tenant, &*session.identity.id);
-            let slot = images.slot(tenant, id);
-            let mut place = slot.lock().await;
+            let mut place = images.hold(tenant, id).await;
             if !session.begin_suspension() {
-                drop(place);
-                drop(slot);
-                images.forget(tenant, id);
                 return Err(EngineError::Suspended(id.to_owned()));
             }
             let kept = engine.keep_image(&images, &session).await;
@@ -64,14 +62,11 @@ impl Engine {
                 Ok(image) => {
                     session.close(Cause::Suspended).await;
                     let info = engine.info_of(&image.record);
-                    *place = Some(image);
+                    place.put(image);
                     Ok(info)
                 }
                 Err(error) => {
                     session.end_suspension();
-                    drop(place);
-                    drop(slot);
-                    images.forget(tenant, id);
                     Err(error)
                 }
             }
@@ -86,7 +81,7 @@ impl Engine {
         session: &Arc<Session>,
     ) -> Result<Image, EngineError> {
         let (unfinished, mut record) = self.make_image(images, session, || {}).await?;
-        record.info.state = vivarium_api_types::SessionState::Suspended;
+        record.info.state = SessionState::Suspended;
         let (images, session) = (Arc::clone(images), Arc::clone(session));
         let keeping = spawn_blocking(move || {
             let place = (&*session.identity.tenant, &*session.identity.id);
@@ -110,26 +105,17 @@ impl Engine {
         let images = self.images()?;
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
         let task = tokio::spawn(async move {
-            let slot = images.slot(&owner, &id);
-            let mut place = slot.lock().await;
-            let Some(image) = place.as_ref() else {
+            let mut place = images.hold(&owner, &id).await;
+            let Some(image) = place.image() else {
                 // Somebody else was faster, or it was not suspended after all.
-                drop(place);
-                drop(slot);
-                images.forget(&owner, &id);
                 return engine.find(&owner, &id);
             };
             if image.record.is_over(engine.expire_after()) {
                 return Err(EngineError::UnknownSession(id));
             }
             let session = engine.wake(&images, image, image.record.spec.clone()).await?;
-            if let Some(image) = place.take() {
-                images.remove((&owner, &id), image);
-            }
+            place.remove();
             session.end_suspension();
-            drop(place);
-            drop(slot);
-            images.forget(&owner, &id);
             Ok(session)
         });
         task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
@@ -154,22 +140,16 @@ impl Engine {
         let images = self.images()?;
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
         let task = tokio::spawn(async move {
-            let slot = images.slot(&owner, &id);
-            let place = slot.lock().await;
-            let made = if let Some(image) = place.as_ref() {
-                engine.make_branches(&images, image, count).await
-            } else {
-                engine.branch_awake(&images, (&owner, &id), count).await
-            };
-            drop(place);
-            drop(slot);
-            images.forget(&owner, &id);
-            made
+            let place = images.hold(&owner, &id).await;
+            match place.image() {
+                Some(image) => engine.make_branches(&images, image, count).await,
+                None => engine.branch_awake(&images, (&owner, &id), count).await,
+            }
         });
         task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
     }
 
-    /// Of a session that is awake, whose slot the caller holds.
+    /// Of a session that is awake, whose place the caller holds.
     async fn branch_awake(
         &self,
         images: &Arc<Images>,
@@ -198,11 +178,10 @@ impl Engine {
         count: u32,
     ) -> Result<Vec<SessionInfo>, EngineError> {
         let spec = SessionSpec { id: None, ..image.record.spec.clone() };
-        let image = Arc::new(image.again());
-        let turns = Arc::new(Semaphore::new(BRANCHES_AT_ONCE));
+        let turns = Arc::new(Semaphore::new(AT_ONCE));
         let mut making = JoinSet::new();
         for _ in 0..count {
-            let (engine, images, image) = (self.clone(), Arc::clone(images), Arc::clone(&image));
+            let (engine, images, image) = (self.clone(), Arc::clone(images), image.clone());
             let (turns, spec) = (Arc::clone(&turns), spec.clone());
             making.spawn(async move {
                 let Ok(turn) = turns.acquire().await else {
@@ -247,24 +226,13 @@ impl Engine {
     /// Removes a session that is suspended; whether there was one.
     pub(super) async fn delete_image(&self, tenant: &str, id: &str) -> bool {
         let Ok(images) = self.images() else { return false };
-        let Some(slot) = images.existing(tenant, id) else { return false };
-        let image = slot.lock().await.take();
-        let was_there = image.is_some();
-        if let Some(image) = image {
-            images.remove((tenant, id), image);
-        }
-        drop(slot);
-        images.forget(tenant, id);
-        was_there
+        images.hold(tenant, id).await.remove()
     }
 
     /// Whether a session is suspended, or is being suspended or resumed.
     pub(super) fn has_image(&self, tenant: &str, id: &str) -> bool {
         let images = self.inner.host.images.as_ref();
-        images.is_ok_and(|images| {
-            // A slot may be there without an image: of a session that is being branched.
-            images.record(tenant, id).is_some()
-        })
+        images.is_ok_and(|images| images.record(tenant, id).is_some())
     }
 
     /// What is known of a session that is suspended.
@@ -273,20 +241,22 @@ impl Engine {
         Some(self.info_of(&record))
     }
 
-    /// The sessions of a tenant that are suspended, those that match the query.
-    pub(super) fn suspended_of(&self, tenant: &str, query: &SessionQuery) -> Vec<SessionInfo> {
+    /// The first sessions of a tenant that are suspended and match the query.
+    pub(super) fn suspended_of(
+        &self,
+        tenant: &str,
+        query: &SessionQuery,
+        limit: usize,
+    ) -> Vec<SessionInfo> {
         let Ok(images) = &self.inner.host.images else { return Vec::new() };
         let after = query.page.after.as_deref().unwrap_or_default();
-        let mut found: Vec<_> =
-            images.of(tenant).iter().map(|record| self.info_of(record)).collect();
-        // Those that are being resumed are listed as that.
-        found.retain(|info| {
-            info.id.as_str() > after
+        let matches = |Record { info, .. }: &Record| {
+            // Those that are being resumed are listed as that.
+            query.admits(info.state, &info.metadata)
                 && self.inner.registry.get(tenant, &info.id).is_none()
-                && (query.state.is_empty() || query.state.contains(&info.state))
-                && query.metadata.iter().all(|(key, value)| info.metadata.get(key) == Some(value))
-        });
-        found
+        };
+        let found = images.page(tenant, after, limit, matches);
+        found.iter().map(|record| self.info_of(record)).collect()
     }
 
     /// Suspends what can be, as the daemon ends; what can not be is ended after this.
@@ -294,7 +264,7 @@ impl Engine {
         if self.inner.host.images.is_err() {
             return;
         }
-        let turns = Arc::new(Semaphore::new(BRANCHES_AT_ONCE));
+        let turns = Arc::new(Semaphore::new(AT_ONCE));
         let mut suspending = JoinSet::new();
         for session in self.inner.registry.all() {
             let (engine, turns) = (self.clone(), Arc::clone(&turns));

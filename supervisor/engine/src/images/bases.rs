@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex};
 use vivarium_audit::Hash;
 use vivarium_protocol::discard;
 
-use super::{lock, make_private};
+use super::lock;
+use crate::private_dir;
 use crate::template::memory::TemplateMemory;
 
 const PAGE_BYTES: usize = 4096;
@@ -61,7 +62,7 @@ impl Bases {
             return Ok(());
         }
         let dir = self.root.join(environment);
-        make_private(&dir)?;
+        private_dir::make(&dir)?;
         let new = tempfile::NamedTempFile::new_in(dir)?;
         let mut writer = zstd::Encoder::new(new, LEVEL)?;
         writer.include_checksum(true)?;

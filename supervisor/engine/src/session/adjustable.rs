@@ -70,9 +70,7 @@ impl Session {
     /// Whether it has one of the states and all of the metadata that a list is asked for.
     pub fn matches(&self, query: &SessionQuery) -> bool {
         let status = self.status();
-        let metadata = &status.adjustable.metadata;
-        (query.state.is_empty() || query.state.contains(&status.state()))
-            && query.metadata.iter().all(|(key, value)| metadata.get(key) == Some(value))
+        query.admits(status.state(), &status.adjustable.metadata)
     }
 
     pub fn scope(&self) -> Option<Arc<Scope>> {

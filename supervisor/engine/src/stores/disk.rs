@@ -1,17 +1,18 @@
 //! The directories and records of homes and volumes, all of them the daemon's own.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use jiff::Timestamp;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 use serde::{Deserialize, Serialize};
 use vivarium_protocol::policy::SubordinateIds;
 
 use super::StoreKey;
+use crate::private_dir;
 
 /// The longest name of a tenant, session or volume.
 const MAX_NAME_BYTES: usize = 64;
@@ -56,14 +57,7 @@ fn make_private(dir: &Path) -> io::Result<()> {
 /// Makes the directory if it is missing, and locks it; `None` if another process has.
 pub(super) fn lock(root: &Path) -> io::Result<Option<Flock<File>>> {
     make_private(root)?;
-    let mut options = OpenOptions::new();
-    let file = options.write(true).create(true).truncate(false).mode(0o600);
-    let file = file.open(root.join(".lock"))?;
-    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-        Ok(lock) => Ok(Some(lock)),
-        Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
-        Err((_, errno)) => Err(errno.into()),
-    }
+    private_dir::lock(root)
 }
 
 /// Looks through the directory. What has a name that is none of ours is left alone.

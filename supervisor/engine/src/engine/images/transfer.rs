@@ -60,11 +60,8 @@ impl Engine {
         let tenant = session.identity.tenant.as_str();
         session.transfers_idle().await;
         let obstacles = self.obstacles(session).await?;
-        if !obstacles.is_empty() {
+        let Some(memory) = session.template_memory().filter(|_| obstacles.is_empty()) else {
             return Err(EngineError::NotImageable(obstacles));
-        }
-        let Some(memory) = session.template_memory() else {
-            return Err(EngineError::NotImageable(vec![executed()]));
         };
         let executions = session.ask(|reply| Command::CountFrom(0, reply)).await;
         let executions = executions.ok_or_else(|| over(session))?;
@@ -112,12 +109,11 @@ impl Engine {
     /// How many bytes a tenant's next image may have.
     fn image_room(&self, images: &Images, tenant: &str) -> Result<u64, EngineError> {
         let settings = self.settings();
-        let kept = images.of(tenant);
+        let (count, used) = images.used_by(tenant);
         let max = settings.images.max_per_tenant.get();
-        if max.is_some_and(|max| kept.len() as u64 >= max) {
+        if max.is_some_and(|max| count >= max) {
             return Err(EngineError::ImagesFull);
         }
-        let used: u64 = kept.iter().map(|record| record.size_bytes).sum();
         let max = settings.images.max_mb.get();
         Ok(max.map_or(u64::MAX, |mb| mb.saturating_mul(1 << 20).saturating_sub(used)))
     }
@@ -161,7 +157,7 @@ impl Engine {
         image: &Image,
         spec: SessionSpec,
     ) -> Result<Arc<Session>, EngineError> {
-        let Record { info, executions, .. } = &image.record;
+        let Record { info, executions, .. } = &*image.record;
         if let Ok(prepared) = self.environment(&info.environment) {
             // Without one its kernel would be executed, and could not become another.
             let settled = timeout(TEMPLATE_WITHIN, prepared.template.settled()).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vivarium_api_types::SessionState;
 use vivarium_protocol::discard;
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT, Leaf};
-use vivarium_protocol::message::{Execute, ToAgent};
+use vivarium_protocol::message::{Execute, ToAgent, Work};
 use vivarium_protocol::outcome::{Cause, State};
 use vivarium_protocol::policy::Limits;
 use vivarium_protocol::units::Limit;
@@ -116,6 +116,10 @@ impl Actor {
         let mut limits = Limits::clone(&self.session.limits());
         if prints_on {
             limits.max_output_bytes = Limit::Unlimited;
+        }
+        if matches!(queued.spec.work, Work::Image(_)) {
+            // What a kernel says of its image is no result of code. The agent bounds it.
+            limits.max_result_bytes = Limit::Unlimited;
         }
         let QueuedExecution { spec, streamed, session_created, writer, .. } = queued;
         let QueuedExecution { reservation, number, queued_at, .. } = queued;
