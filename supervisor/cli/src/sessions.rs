@@ -122,8 +122,12 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
     let client = &mut Client::new(daemon.url.or_configured()?);
     target::runtime()?.block_on(async {
         match command {
-            Command::Suspend(args) => return images::suspend(client, args).await,
-            Command::Resume(args) => return images::resume(client, args).await,
+            Command::Suspend(args) => {
+                return images::each(client, args, Client::suspend_session).await;
+            }
+            Command::Resume(args) => {
+                return images::each(client, args, Client::resume_session).await;
+            }
             Command::Create(args) => create(client, args).await,
             Command::List(args) => list(client, args).await,
             Command::Update(args) => {

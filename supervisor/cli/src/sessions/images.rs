@@ -22,18 +22,15 @@ pub(crate) struct SessionsArgs {
     pub(super) daemon: DaemonOptions,
 }
 
-pub(super) async fn suspend(client: &mut Client, args: &SessionsArgs) -> Result<Exit, Failure> {
+/// Does this with each of the sessions.
+pub(super) async fn each(
+    client: &mut Client,
+    args: &SessionsArgs,
+    act: impl AsyncFn(&mut Client, &str) -> Result<SessionInfo, ClientError>,
+) -> Result<Exit, Failure> {
     let mut all = Progress::new(args);
     for id in &args.sessions {
-        all.add(id, client.suspend_session(id).await)?;
-    }
-    all.end()
-}
-
-pub(super) async fn resume(client: &mut Client, args: &SessionsArgs) -> Result<Exit, Failure> {
-    let mut all = Progress::new(args);
-    for id in &args.sessions {
-        all.add(id, client.resume_session(id).await)?;
+        all.add(id, act(client, id).await)?;
     }
     all.end()
 }
