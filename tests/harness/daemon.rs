@@ -19,6 +19,7 @@ use crate::wait;
 
 mod config;
 mod ending;
+mod reload;
 
 /// The name of the fork server of launchers.
 const FORK_SERVER: &str = "viv-launchers";

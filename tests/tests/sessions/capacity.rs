@@ -1,24 +1,10 @@
 //! A host without memory for more sessions: as told by a reserve that no host has.
 
-use std::fs;
-
-use nix::sys::signal::Signal;
 use serde_json::json;
 use vivarium_tests::{Daemon, Setup, wait};
 
 /// More than any host has, in MiB.
 const ALL: &str = "memory_reserve_mb = 1000000000";
-
-fn reload(daemon: &Daemon, from: &str, to: &str) {
-    let path = daemon.dir().join("vivarium.toml");
-    let text = fs::read_to_string(&path).unwrap();
-    assert!(text.contains(from), "{text}");
-    fs::write(&path, text.replace(from, to)).unwrap();
-    let reloads = || daemon.log().matches("configuration reloaded").count();
-    let before = reloads();
-    daemon.signal(Signal::SIGHUP);
-    wait::until_true("the reload", || reloads() > before);
-}
 
 fn has_line(daemon: &Daemon, line: &str) -> bool {
     let text = String::from_utf8(daemon.request("GET", "/metrics", None).body).unwrap();
@@ -31,7 +17,7 @@ fn new_sessions_are_refused_those_there_are_go_on_and_then_there_is_room_again()
     let daemon = Setup::default().config("session", usual).start();
     let session = daemon.session_with(&json!({"id": "there"}));
     let _set = session.execute("x = 41").ok();
-    reload(&daemon, usual, ALL);
+    daemon.reload_with(usual, ALL);
     let code = json!({"code": "1"});
     for (path, body) in [
         ("/v1/sessions", json!({"id": "new"})),
@@ -55,7 +41,7 @@ fn new_sessions_are_refused_those_there_are_go_on_and_then_there_is_room_again()
     let refusals = r#"vivarium_refusals_total{reason="no_capacity",tenant="default"} 3"#;
     assert!(has_line(&daemon, refusals));
     assert!(has_line(&daemon, r#"vivarium_creates_refused{environment="default"} 1"#));
-    reload(&daemon, ALL, usual);
+    daemon.reload_with(ALL, usual);
     assert_eq!(daemon.session().value("1 + 1"), "2");
     assert!(has_line(&daemon, r#"vivarium_creates_refused{environment="default"} 0"#));
     daemon.stop_and_check();
@@ -72,7 +58,7 @@ fn pools_give_up_what_they_have_ready() {
     };
     wait::until_true("sessions in the pool", || pool("ready") == 6);
     let waiting = daemon.descendants();
-    reload(&daemon, usual, ALL);
+    daemon.reload_with(usual, ALL);
     wait::until_true("the pool's end", || pool("ready") == 0);
     assert!(has_line(&daemon, r#"vivarium_pool_given_up_total{environment="default"} 6"#));
     assert!(has_line(&daemon, r#"vivarium_pool_paused{reason="memory_pressure"} 1"#));
@@ -82,7 +68,7 @@ fn pools_give_up_what_they_have_ready() {
         alive.filter(|process| process.name.starts_with("python")).count() <= 1
     });
     daemon.request("POST", "/v1/sessions", None).expect_problem(503, "no_capacity");
-    reload(&daemon, ALL, usual);
+    daemon.reload_with(ALL, usual);
     wait::until_true("sessions in the pool again", || pool("ready") == 6);
     daemon.stop_and_check();
 }
