@@ -1,20 +1,22 @@
 //! Images: sessions that are suspended, below the state directory.
 //!
 //! ```text
-//! images/.lock                  held by the daemon that uses the rest
-//! images/.templates/ENV/…       what their templates had in memory (bases.rs)
-//! images/TENANT/ID/record.json  what the session is
-//! images/TENANT/ID/kernel.zst   memory and files, as its kernel wrote them (agent/src/image/format.rs)
-//! images/TENANT/.new-…          being made; removed when a daemon starts
+//! images/.lock             held by the daemon that uses the rest
+//! images/.key              seals all the rest (seal.rs), unless images.key_file is another
+//! images/.templates/ENV/…  what their templates had in memory (bases.rs)
+//! images/TENANT/ID/record  what the session is: JSON
+//! images/TENANT/ID/kernel  memory and files, as its kernel wrote them (agent/src/image/format.rs): zstd
+//! images/TENANT/.new-…     being made; removed when a daemon starts
 //! ```
 
 pub(crate) mod bases;
+mod seal;
 pub(crate) mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Write};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,19 +26,22 @@ use jiff::Timestamp;
 use nix::fcntl::Flock;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedMutexGuard;
+use uuid::Uuid;
 use vivarium_api_types::{ImageInfo, SessionInfo, SessionSpec};
 use vivarium_audit::Hash;
 use vivarium_metrics::families::images::ObstacleKind;
 use vivarium_protocol::message::ExecutionNumber;
 
 use self::bases::Bases;
+use self::seal::{SealKey, What};
 use crate::private_dir;
 use crate::recover::remove_tree;
 
 const ROOT: &str = "images";
 const TEMPLATES: &str = ".templates";
-const RECORD: &str = "record.json";
-const KERNEL: &str = "kernel.zst";
+const KEY: &str = ".key";
+const RECORD: &str = "record";
+const KERNEL: &str = "kernel";
 const UNFINISHED_PREFIX: &str = ".new-";
 
 /// Of what is below the directory. What has another is not resumed.
@@ -57,6 +62,8 @@ pub(crate) struct Record {
     pub(crate) size_bytes: u64,
     /// The fingerprint of its kernel's template.
     pub(crate) template: Hash,
+    /// The name that its kernel's file is sealed with.
+    image: Uuid,
 }
 
 impl Record {
@@ -64,11 +71,12 @@ impl Record {
         spec: SessionSpec,
         info: SessionInfo,
         executions: ExecutionNumber,
-        size_bytes: u64,
+        unfinished: &Unfinished,
         template: Hash,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let (version, suspended_at) = (VERSION, Timestamp::now());
-        Self { version, spec, info, executions, suspended_at, size_bytes, template }
+        let (size_bytes, image) = (unfinished.size_bytes()?, unfinished.image);
+        Ok(Self { version, spec, info, executions, suspended_at, size_bytes, template, image })
     }
 
     /// What lists show of the session.
@@ -97,12 +105,16 @@ impl Record {
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
     dir: PathBuf,
+    key: SealKey,
     pub(crate) record: Arc<Record>,
 }
 
 impl Image {
-    pub(crate) fn open(&self) -> io::Result<File> {
-        File::open(self.dir.join(KERNEL))
+    /// What its kernel wrote. Blocks.
+    pub(crate) fn open(&self) -> io::Result<impl Read + Send + use<>> {
+        let sealed = File::open(self.dir.join(KERNEL))?;
+        let image = self.record.image.to_string();
+        zstd::Decoder::new(self.key.open(sealed, What::Kernel { image: &image })?)
     }
 }
 
@@ -153,6 +165,7 @@ impl Drop for Place {
 #[derive(Debug)]
 pub(crate) struct Images {
     root: PathBuf,
+    key: SealKey,
     pub(crate) bases: Bases,
     slots: Mutex<BTreeMap<Key, Slot>>,
     /// What lists show, by the same keys.
@@ -164,6 +177,8 @@ pub(crate) struct Images {
 pub(crate) enum OpenError {
     #[error("another daemon uses the images of server.state_dir")]
     InUse,
+    #[error("the key of images (images.key_file)")]
+    Key(#[source] io::Error),
     #[error("the images of server.state_dir")]
     Io(#[from] io::Error),
 }
@@ -178,41 +193,61 @@ impl Images {
         state_dir.join(ROOT).exists()
     }
 
-    /// Takes the directory, with what an earlier daemon left there.
-    pub(crate) fn open(state_dir: &Path) -> Result<Self, OpenError> {
+    /// Takes the directory, with what an earlier daemon left there. Blocks.
+    pub(crate) fn open(state_dir: &Path, key_file: Option<&Path>) -> Result<Self, OpenError> {
         let root = state_dir.join(ROOT);
         private_dir::make(&root)?;
         let lock = private_dir::lock(&root)?.ok_or(OpenError::InUse)?;
-        let bases = Bases::new(root.join(TEMPLATES));
+        let key = match key_file {
+            Some(path) => SealKey::read(path),
+            None => SealKey::read_or_make(&root.join(KEY)),
+        };
+        let key = key.map_err(OpenError::Key)?;
+        let bases = Bases::new(root.join(TEMPLATES), key.clone());
         let (slots, suspended) = (Mutex::default(), Mutex::default());
-        let images = Self { root, bases, slots, suspended, _lock: lock };
-        images.find_kept()?;
-        images.bases.keep_only(&images.used_templates())?;
+        let images = Self { root, key, bases, slots, suspended, _lock: lock };
+        if images.find_kept()? {
+            images.bases.keep_only(&images.used_templates())?;
+        }
         Ok(images)
     }
 
-    fn find_kept(&self) -> io::Result<()> {
+    /// Whether all could be read: else nobody knows which templates they need.
+    fn find_kept(&self) -> io::Result<bool> {
+        let mut all_read = true;
         for (tenant, tenant_dir) in subdirectories(&self.root)? {
             for (id, dir) in subdirectories(&tenant_dir)? {
                 if id.starts_with(UNFINISHED_PREFIX) {
                     remove_tree(&dir)?;
                     continue;
                 }
-                match read_record(&dir) {
-                    Ok(record) if record.info.tenant == tenant && record.info.id == id => {
-                        let (key, record) = ((tenant.clone(), id), Arc::new(record));
-                        lock(&self.suspended).insert(key.clone(), Arc::clone(&record));
-                        let slot = Arc::new(tokio::sync::Mutex::new(Some(Image { dir, record })));
-                        lock(&self.slots).insert(key, slot);
+                match self.read_record(&dir, (&tenant, &id)) {
+                    Ok(record) => {
+                        let (place, record) = ((tenant.clone(), id), Arc::new(record));
+                        lock(&self.suspended).insert(place.clone(), Arc::clone(&record));
+                        let image = Image { dir, key: self.key.clone(), record };
+                        let slot = Arc::new(tokio::sync::Mutex::new(Some(image)));
+                        lock(&self.slots).insert(place, slot);
                     }
-                    Ok(_) => tracing::warn!(tenant, session = id, "an image of another session"),
                     Err(error) => {
+                        all_read = false;
                         tracing::warn!(tenant, session = id, %error, "an image that can not be read");
                     }
                 }
             }
         }
-        Ok(())
+        Ok(all_read)
+    }
+
+    fn read_record(&self, dir: &Path, (tenant, session): (&str, &str)) -> io::Result<Record> {
+        let mut text = Vec::new();
+        let sealed = File::open(dir.join(RECORD))?;
+        self.key.open(sealed, What::Record { tenant, session })?.read_to_end(&mut text)?;
+        let record: Record = serde_json::from_slice(&text)?;
+        if record.version != VERSION || !dir.join(KERNEL).exists() {
+            return Err(io::Error::other("it is of another version, or not whole"));
+        }
+        Ok(record)
     }
 
     fn used_templates(&self) -> BTreeSet<(String, Hash)> {
@@ -225,6 +260,14 @@ impl Images {
         let key = (tenant.to_owned(), id.to_owned());
         let slot = Arc::clone(lock(&self.slots).entry(key.clone()).or_default());
         Place { images: Arc::clone(self), key, slot: Some(slot.lock_owned().await) }
+    }
+
+    /// The same without waiting: `None` if somebody holds it.
+    pub(crate) fn try_hold(self: &Arc<Self>, tenant: &str, id: &str) -> Option<Place> {
+        let key = (tenant.to_owned(), id.to_owned());
+        let slot = Arc::clone(lock(&self.slots).entry(key.clone()).or_default());
+        let slot = Some(slot.try_lock_owned().ok()?);
+        Some(Place { images: Arc::clone(self), key, slot })
     }
 
     /// What is known of a session that is suspended.
@@ -274,7 +317,7 @@ impl Images {
         let parent = self.root.join(tenant);
         private_dir::make(&parent)?;
         let dir = tempfile::Builder::new().prefix(UNFINISHED_PREFIX).tempdir_in(parent)?;
-        Ok(Unfinished { dir })
+        Ok(Unfinished { dir, key: self.key.clone(), image: Uuid::new_v4() })
     }
 
     /// Puts a whole image in its place: from now on the session is suspended. Blocks.
@@ -284,9 +327,10 @@ impl Images {
         unfinished: Unfinished,
         record: Record,
     ) -> io::Result<Image> {
-        let path = unfinished.dir.path().join(RECORD);
-        fs::write(&path, serde_json::to_vec(&record)?)?;
-        File::open(path)?.sync_all()?;
+        let file = File::create_new(unfinished.dir.path().join(RECORD))?;
+        let mut sealing = self.key.seal(file, What::Record { tenant, session: id })?;
+        sealing.write_all(&serde_json::to_vec(&record)?)?;
+        sealing.finish()?.sync_all()?;
         File::open(unfinished.dir.path())?.sync_all()?;
         let parent = self.root.join(tenant);
         let dir = parent.join(id);
@@ -298,9 +342,9 @@ impl Images {
         // It is not there any more under that name.
         drop(unfinished.dir.keep());
         File::open(parent)?.sync_all()?;
-        let (key, record) = ((tenant.to_owned(), id.to_owned()), Arc::new(record));
-        lock(&self.suspended).insert(key, Arc::clone(&record));
-        Ok(Image { dir, record })
+        let (place, record) = ((tenant.to_owned(), id.to_owned()), Arc::new(record));
+        lock(&self.suspended).insert(place, Arc::clone(&record));
+        Ok(Image { dir, key: unfinished.key, record })
     }
 
     /// Forgets the place of a session that is not suspended, unless somebody waits there.
@@ -342,14 +386,6 @@ fn subdirectories(dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-fn read_record(dir: &Path) -> io::Result<Record> {
-    let record: Record = serde_json::from_slice(&fs::read(dir.join(RECORD))?)?;
-    if record.version != VERSION || !dir.join(KERNEL).exists() {
-        return Err(io::Error::other("it is of another version, or not whole"));
-    }
-    Ok(record)
-}
-
 /// What keeps a session from being suspended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
@@ -368,19 +404,32 @@ impl fmt::Display for Obstacle {
 #[derive(Debug)]
 pub(crate) struct Unfinished {
     dir: tempfile::TempDir,
+    key: SealKey,
+    image: Uuid,
 }
 
 impl Unfinished {
-    pub(crate) fn create(&self) -> io::Result<File> {
-        File::options().create_new(true).write(true).open(self.dir.path().join(KERNEL))
+    /// Takes what its kernel writes.
+    pub(crate) fn create(&self) -> io::Result<KernelFile> {
+        let path = self.dir.path().join(KERNEL);
+        Ok(KernelFile { file: File::create_new(path)?, key: self.key.clone(), image: self.image })
     }
 
-    pub(crate) fn size_bytes(&self) -> io::Result<u64> {
+    fn size_bytes(&self) -> io::Result<u64> {
         Ok(fs::metadata(self.dir.path().join(KERNEL))?.len())
     }
 
     /// The image that it is, as long as `self` is there.
     pub(crate) fn image(&self, record: Record) -> Image {
-        Image { dir: self.dir.path().to_owned(), record: Arc::new(record) }
+        let (dir, key) = (self.dir.path().to_owned(), self.key.clone());
+        Image { dir, key, record: Arc::new(record) }
     }
+}
+
+/// An empty file for what a kernel writes.
+#[derive(Debug)]
+pub(crate) struct KernelFile {
+    file: File,
+    key: SealKey,
+    image: Uuid,
 }

@@ -160,10 +160,14 @@ pub struct Homes {
 }
 
 /// `[images]`
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Images {
+    /// What seals them, if it is not to be made and kept beside them.
+    pub key_file: Option<PathBuf>,
     /// Time without use after which a session is suspended.
     pub suspend_after: Option<Duration>,
+    /// The same, where there is no memory for another.
+    pub suspend_for_room: Option<Duration>,
     /// Of each tenant's images together, in MiB.
     pub max_mb: Limit,
     pub max_per_tenant: Limit,

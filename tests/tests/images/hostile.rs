@@ -1,11 +1,9 @@
-//! Images that are not what a kernel wrote. Each is refused or ends the kernel that reads it, and gains nothing:
+//! Images that are not what a kernel should have written, sealed as if it had. Each is refused or ends the kernel that reads it, and gains nothing:
 //! the session sleeps as before, the daemon and its other sessions do not notice.
-
-use std::fs;
-use std::path::PathBuf;
 
 use vivarium_tests::{Daemon, Session};
 
+use crate::seal::Sealed;
 use crate::{images, resume, session_named, suspend};
 
 /// Where the fields of the header are, from the beginning of the memory on: agent/src/image/format.rs.
@@ -20,7 +18,7 @@ const MAPPING_BYTES: usize = 56;
 struct Sleeping<'d> {
     daemon: &'d Daemon,
     session: Session<'d>,
-    path: PathBuf,
+    sealed: Sealed,
     good: Vec<u8>,
     /// Where the memory begins, after the template's fingerprint and the files.
     memory: usize,
@@ -31,10 +29,10 @@ impl<'d> Sleeping<'d> {
         let session = session_named(daemon, "a");
         let _made = session.execute("x = 41").ok();
         let _asleep = suspend(&session).expect_success();
-        let path = daemon.dir().join("state/images/default/a/kernel.zst");
-        let good = zstd::decode_all(fs::File::open(&path).unwrap()).unwrap();
+        let sealed = Sealed::of(&daemon.dir().join("state"), "a");
+        let good = sealed.content();
         let memory = good.windows(9).position(|bytes| bytes == b"vivarium\x01").unwrap();
-        Self { daemon, session, path, good, memory }
+        Self { daemon, session, sealed, good, memory }
     }
 
     fn number(&self, at: usize) -> u64 {
@@ -49,7 +47,7 @@ impl<'d> Sleeping<'d> {
     }
 
     fn put(&self, content: &[u8]) {
-        fs::write(&self.path, zstd::encode_all(content, 1).unwrap()).unwrap();
+        self.sealed.put(content);
     }
 
     /// It is refused for this reason.
@@ -134,5 +132,47 @@ fn registers_and_tables_that_lie_end_their_own_kernel_at_most() {
         sleeping.is_harmless(&sleeping.with(runs + at * 9, &[0x80]));
     }
     assert_eq!(neighbour.value("y"), "42");
+    daemon.stop_and_check();
+}
+
+/// An archive of what is added to it.
+fn archive(add: impl FnOnce(&mut tar::Builder<Vec<u8>>)) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    add(&mut builder);
+    builder.into_inner().unwrap()
+}
+
+fn add_file(builder: &mut tar::Builder<Vec<u8>>, name: &str) {
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o755);
+    header.set_size(1);
+    builder.append_data(&mut header, name, &b"x"[..]).unwrap();
+}
+
+#[test]
+fn files_are_put_where_code_can_write_and_nowhere_else() {
+    const FINGERPRINT_BYTES: usize = 32;
+    let daemon = images(&[]).start();
+    let sleeping = Sleeping::new(&daemon);
+    let with = |files: Vec<u8>| {
+        let (before, memory) =
+            (&sleeping.good[..FINGERPRINT_BYTES], &sleeping.good[sleeping.memory..]);
+        [before, &files, memory].concat()
+    };
+    for name in ["usr/bin/owned", "etc/passwd", "owned", "proc/sys/kernel/core_pattern"] {
+        let files = archive(|builder| add_file(builder, name));
+        sleeping.refused(&with(files), "its files: failed to unpack");
+    }
+    let through_a_link = archive(|builder| {
+        let mut link = tar::Header::new_gnu();
+        link.set_entry_type(tar::EntryType::Symlink);
+        link.set_size(0);
+        builder.append_link(&mut link, "tmp/link", "/usr/bin").unwrap();
+        add_file(builder, "tmp/link/owned");
+    });
+    sleeping.refused(&with(through_a_link), "its files: failed to unpack");
+    // The control: the same archive with a name that code can write to.
+    sleeping.put(&with(archive(|builder| add_file(builder, "tmp/allowed"))));
+    assert_eq!(sleeping.session.value("open('/tmp/allowed').read(), x"), "('x', 41)");
     daemon.stop_and_check();
 }

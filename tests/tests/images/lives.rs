@@ -38,7 +38,7 @@ fn a_session_that_sleeps_is_deleted_with_its_image() {
     let session = session_named(&daemon, "a");
     let _asleep = suspend(&session).expect_success();
     let image = daemon.dir().join("state/images/default/a");
-    assert!(image.join("kernel.zst").exists());
+    assert!(image.join("kernel").exists());
     assert_eq!(session.request("DELETE", "", None).status, 204);
     assert!(!image.exists());
     assert_eq!(session.request("GET", "", None).status, 404);

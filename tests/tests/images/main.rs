@@ -8,6 +8,8 @@ mod hostile;
 mod lives;
 mod obstacles;
 mod restarts;
+mod seal;
+mod sealed;
 mod state;
 
 use serde_json::json;

@@ -58,7 +58,7 @@ fn what_was_begun_and_what_is_damaged_is_no_session() {
     let dir = daemon.kill_and_check();
     let of_tenant = dir.path().join("state/images/default");
     fs::create_dir(of_tenant.join(".new-begun")).unwrap();
-    fs::write(of_tenant.join("a/record.json"), "{").unwrap();
+    fs::write(of_tenant.join("a/record"), "{").unwrap();
     let daemon = images(&[]).in_place_of(dir).start();
     assert!(!of_tenant.join(".new-begun").exists());
     let listed = daemon.request("GET", "/v1/sessions", None).expect_success();

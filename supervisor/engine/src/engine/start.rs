@@ -155,7 +155,8 @@ fn images(settings: &Settings) -> Result<Arc<Images>, &'static str> {
     if !is_wanted && !Images::are_in(&settings.server.state_dir) {
         return Err("sessions can not be suspended here: no environment has images switched on");
     }
-    Images::open(&settings.server.state_dir).map(Arc::new).map_err(|error| {
+    let key_file = settings.images.key_file.as_deref();
+    Images::open(&settings.server.state_dir, key_file).map(Arc::new).map_err(|error| {
         tracing::error!(error = error_chain(&error), "no session can be suspended");
         "sessions can not be suspended: the daemon's log says why"
     })

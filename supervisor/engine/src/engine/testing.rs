@@ -93,7 +93,9 @@ pub fn settings() -> Settings {
             expire_after: None,
         },
         images: Images {
+            key_file: None,
             suspend_after: None,
+            suspend_for_room: None,
             max_mb: Limit::Unlimited,
             max_per_tenant: Limit::Unlimited,
             expire_after: None,

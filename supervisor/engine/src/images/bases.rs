@@ -14,6 +14,7 @@ use vivarium_audit::Hash;
 use vivarium_protocol::discard;
 
 use super::lock;
+use super::seal::{SealKey, What};
 use crate::private_dir;
 use crate::template::memory::TemplateMemory;
 
@@ -43,31 +44,33 @@ type Differences = Arc<Vec<u8>>;
 #[derive(Debug)]
 pub(crate) struct Bases {
     root: PathBuf,
+    key: SealKey,
     differences: Mutex<BTreeMap<(Hash, Hash), Differences>>,
 }
 
 impl Bases {
-    pub(crate) fn new(root: PathBuf) -> Self {
-        Self { root, differences: Mutex::default() }
+    pub(crate) fn new(root: PathBuf, key: SealKey) -> Self {
+        Self { root, key, differences: Mutex::default() }
     }
 
     fn path(&self, environment: &str, fingerprint: &Hash) -> PathBuf {
-        self.root.join(environment).join(format!("{fingerprint}.zst"))
+        self.root.join(environment).join(fingerprint.to_string())
     }
 
     /// Keeps a template's memory, if it is not kept yet. Blocks.
     pub(crate) fn keep(&self, environment: &str, memory: &TemplateMemory) -> io::Result<()> {
-        let path = self.path(environment, &memory.fingerprint()?);
+        let fingerprint = memory.fingerprint()?;
+        let path = self.path(environment, &fingerprint);
         if path.exists() {
             return Ok(());
         }
         let dir = self.root.join(environment);
         private_dir::make(&dir)?;
         let new = tempfile::NamedTempFile::new_in(dir)?;
-        let mut writer = zstd::Encoder::new(new, LEVEL)?;
-        writer.include_checksum(true)?;
+        let what = What::Template { environment, fingerprint: &fingerprint.to_string() };
+        let mut writer = zstd::Encoder::new(self.key.seal(new, what)?, LEVEL)?;
         io::copy(&mut memory.reader()?, &mut writer)?;
-        let new = writer.finish()?;
+        let new = writer.finish()?.finish()?;
         new.as_file().sync_all()?;
         new.persist(path)?;
         Ok(())
@@ -93,7 +96,8 @@ impl Bases {
             }
             file => file?,
         };
-        let found = Arc::new(compare(zstd::Decoder::new(file)?, to)?);
+        let what = What::Template { environment, fingerprint: &from.to_string() };
+        let found = Arc::new(compare(zstd::Decoder::new(self.key.open(file, what)?)?, to)?);
         lock(&self.differences).insert(key, Arc::clone(&found));
         Ok(found)
     }

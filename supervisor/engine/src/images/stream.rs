@@ -1,4 +1,4 @@
-//! An image on its way between a pipe and a compressed file. Who has the other end is not trusted: it may
+//! An image on its way between a pipe and a compressed, sealed file. Who has the other end is not trusted: it may
 //! write without end, or neither write nor read.
 
 use std::fs::File;
@@ -10,6 +10,9 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vivarium_audit::Hash;
 use vivarium_protocol::image::END;
+
+use super::KernelFile;
+use super::seal::What;
 
 /// Memory changes little from one moment to the next, and time matters more than the last tenth of the size.
 const LEVEL: i32 = 1;
@@ -43,10 +46,15 @@ pub(crate) enum ReceiveError {
 
 /// Writes what comes from a pipe to a file; of which template it says that it is. All that came has to end with
 /// the mark of a whole image. Blocks.
-pub(crate) fn receive(pipe: OwnedFd, file: File, bounds: Bounds) -> Result<Hash, ReceiveError> {
+pub(crate) fn receive(
+    pipe: OwnedFd,
+    KernelFile { file, key, image }: KernelFile,
+    bounds: Bounds,
+) -> Result<Hash, ReceiveError> {
     let mut pipe = nonblocking(pipe)?;
-    let mut writer = zstd::Encoder::new(Bounded { file, left: bounds.file_bytes }, LEVEL)?;
-    writer.include_checksum(true)?;
+    let bounded = Bounded { file, left: bounds.file_bytes };
+    let sealing = key.seal(bounded, What::Kernel { image: &image.to_string() }).map_err(explain)?;
+    let mut writer = zstd::Encoder::new(sealing, LEVEL)?;
     let mut buffer = vec![0; CHUNK_BYTES];
     let (mut total, mut first, mut last) = (0_u64, Vec::new(), Vec::new());
     loop {
@@ -74,7 +82,8 @@ pub(crate) fn receive(pipe: OwnedFd, file: File, bounds: Bounds) -> Result<Hash,
     if last != END {
         return Err(ReceiveError::Cut);
     }
-    writer.finish().map_err(explain)?.file.sync_all()?;
+    let sealing = writer.finish().map_err(explain)?;
+    sealing.finish().map_err(explain)?.file.sync_all()?;
     let template: [u8; 32] = first.try_into().map_err(|_| ReceiveError::Cut)?;
     Ok(template.into())
 }
@@ -102,14 +111,9 @@ impl Write for Bounded {
     }
 }
 
-/// Writes to a pipe what a kernel reads: `before`, a file's content, `after`. Blocks.
-pub(crate) fn send(
-    (before, file, after): (&[u8], File, &[u8]),
-    pipe: OwnedFd,
-    until: Instant,
-) -> io::Result<()> {
+/// Writes to a pipe what a kernel reads. Blocks.
+pub(crate) fn send(mut reader: impl Read, pipe: OwnedFd, until: Instant) -> io::Result<()> {
     let mut pipe = nonblocking(pipe)?;
-    let mut reader = before.chain(zstd::Decoder::new(file)?).chain(after);
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
         let count = reader.read(&mut buffer)?;

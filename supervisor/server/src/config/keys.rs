@@ -161,7 +161,9 @@ pub(crate) fn blank() -> Settings {
             expire_after: None,
         },
         images: Images {
+            key_file: None,
             suspend_after: None,
+            suspend_for_room: None,
             max_mb: Limit::Unlimited,
             max_per_tenant: Limit::Unlimited,
             expire_after: None,

@@ -1,6 +1,6 @@
 //! A session's kernel, written to an image and read from one.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -101,8 +101,7 @@ impl Engine {
             store.bases.keep(&environment, &kept)
         });
         blocked(keeping.await)?.map_err(failed)?;
-        let size_bytes = unfinished.size_bytes().map_err(failed)?;
-        let record = Record::new(spec, info, executions, size_bytes, template);
+        let record = Record::new(spec, info, executions, &unfinished, template).map_err(failed)?;
         Ok((unfinished, record))
     }
 
@@ -205,11 +204,12 @@ impl Engine {
         });
         let (differences, to) = blocked(comparing.await)?.map_err(cannot)?;
         let before = [*from.as_bytes(), *to.as_bytes()].concat();
-        let file = image.open().map_err(failed)?;
+        let (image, until) = (image.clone(), Instant::now() + WITHIN);
         let (read, write) = pipe()?;
-        let until = Instant::now() + WITHIN;
-        let sent =
-            spawn_blocking(move || stream::send((&before, file, &differences), write, until));
+        let sent = spawn_blocking(move || {
+            let all = before.chain(image.open()?).chain(differences.as_slice());
+            stream::send(all, write, until)
+        });
         let answer = self.ask_kernel(session, ImageStep::Load, Some(read)).await;
         let sent = blocked(sent.await)?;
         let lost: Vec<_> = answer?.obstacles.into_iter().map(|(_, text)| text).collect();

@@ -17,6 +17,18 @@ pub(super) const KEYS: &[Key] = &[
         }),
     },
     Key {
+        name: "suspend_for_room",
+        kind: Kind::DurationOrUnlimited,
+        default: DefaultValue::Toml("\"unlimited\""),
+        flag: None,
+        reloads: true,
+        doc: "Time without use after which a session is suspended where there is no memory for another, the \
+              one used least recently first, instead of refusing that.",
+        set: Setter::Images(|images, value| {
+            put(&mut images.suspend_for_room, value.duration_or_unlimited())
+        }),
+    },
+    Key {
         name: "max_mb",
         kind: Kind::Limit,
         default: DefaultValue::Toml("4096"),
@@ -45,5 +57,18 @@ pub(super) const KEYS: &[Key] = &[
         set: Setter::Images(|images, value| {
             put(&mut images.expire_after, value.duration_or_unlimited())
         }),
+    },
+    Key {
+        name: "key_file",
+        kind: Kind::Path,
+        default: DefaultValue::Unset(
+            "`images/.key` below `server.state_dir`, made at the first start",
+        ),
+        flag: None,
+        reloads: false,
+        doc: "A file of 32 random bytes that encrypts and authenticates images; of a unit's \
+              `LoadCredential=images:…` it is `/run/credentials/vivarium.service/images`. Without it no \
+              session can be suspended, and with another none that is suspended is there.",
+        set: Setter::Images(|images, value| put(&mut images.key_file, value.path().map(Some))),
     },
 ];
