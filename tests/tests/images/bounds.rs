@@ -1,7 +1,7 @@
 //! How many images there are, how large, and for how long.
 
 use serde_json::json;
-use vivarium_tests::wait;
+use vivarium_tests::{Session, wait};
 
 use crate::{images, session_named, suspend};
 
@@ -47,6 +47,36 @@ fn an_unused_session_is_suspended_by_itself_and_expires() {
     assert!(state().json()["image"]["expires_at"].is_string());
     assert_eq!(session.value("x"), "41");
     wait::until("its end", || (state().status == 404).then_some(()));
+    daemon.stop_and_check();
+}
+
+/// No host has the memory that is to be left here, so that a session is refused in the end.
+#[test]
+fn sessions_are_suspended_before_another_is_refused_the_one_used_least_recently_first() {
+    let (usual, all) = ("memory_reserve_mb = 1", "memory_reserve_mb = 1000000000");
+    let (never, soon) = ("suspend_for_room = \"unlimited\"", "suspend_for_room = \"1ms\"");
+    let daemon = images(&[]).config("session", usual).config("images", never).start();
+    let [first, second, busy] = ["first", "second", "busy"].map(|id| session_named(&daemon, id));
+    let running = busy.stream("import time; time.sleep(60)");
+    busy.until_state("busy");
+    let _used = (second.execute("x = 2").ok(), first.execute("x = 1").ok());
+    let refused = || {
+        daemon.request("POST", "/v1/sessions", None).expect_problem(503, "no_capacity");
+    };
+    // The control: nobody is suspended where that is not wanted.
+    daemon.reload_with(usual, all);
+    refused();
+    assert!([&first, &second].iter().all(|session| session.info()["state"] == "idle"));
+    daemon.reload_with(never, soon);
+    refused();
+    let suspended_at = |session: &Session<'_>| {
+        session.info()["image"]["suspended_at"].as_str().unwrap().to_owned()
+    };
+    assert!(suspended_at(&second) < suspended_at(&first));
+    assert_eq!(busy.info()["state"], "busy");
+    daemon.reload_with(all, usual);
+    assert_eq!((first.value("x"), second.value("x")), ("1".to_owned(), "2".to_owned()));
+    drop(running);
     daemon.stop_and_check();
 }
 

@@ -45,7 +45,8 @@ impl Engine {
 
     /// Adds a session, without waiting for it to start; the inner error is the one that has its
     /// id. One that is on its way out, and that nobody can see any more, is waited for; and what is
-    /// known of memory is read anew before it is a reason to refuse.
+    /// known of memory is read anew before it is a reason to refuse, and again after sessions were
+    /// suspended for it.
     pub(super) async fn add(
         &self,
         tenant: &str,
@@ -74,7 +75,7 @@ impl Engine {
         suspended: bool,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
         self.admit_audit().await?;
-        let (mut is_read, mut has_gate) = (false, false);
+        let (mut is_read, mut has_room_made, mut has_gate) = (false, false, false);
         let chosen = self.choose(tenant, spec.environment.as_deref()).await?;
         let stores = self.claim_stores(tenant, &spec, &chosen.base).await?;
         let refused = loop {
@@ -85,6 +86,14 @@ impl Engine {
                     if !is_read && self.inner.memory.fresh_reading().await =>
                 {
                     is_read = true;
+                }
+                // The next reading shows what is free then. Pressure falls slowly: once is enough for it.
+                Err(EngineError::NoCapacity(shortage))
+                    if is_read
+                        && !(has_room_made && shortage.is_pressure)
+                        && self.make_room().await =>
+                {
+                    (is_read, has_room_made) = (false, true);
                 }
                 // Nobody else waits for a gate.
                 Err(EngineError::EgressUnavailable(_)) if !has_gate => {

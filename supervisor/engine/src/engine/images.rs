@@ -21,7 +21,7 @@ use vivarium_metrics::Families;
 use vivarium_protocol::outcome::Cause;
 
 use super::{Engine, EngineError};
-use crate::images::{Image, Images, Record};
+use crate::images::{Image, Images, Place, Record};
 use crate::session::Session;
 
 /// How many branches are made at a time, and how many sessions suspended as the daemon ends.
@@ -48,11 +48,20 @@ impl Engine {
     ) -> Result<SessionInfo, EngineError> {
         let images = self.images()?;
         session.started().await.map_err(EngineError::NotStarted)?;
+        let place = images.hold(&session.identity.tenant, &session.identity.id).await;
+        self.suspend_held(images, session, place).await
+    }
+
+    async fn suspend_held(
+        &self,
+        images: Arc<Images>,
+        session: Arc<Session>,
+        mut place: Place,
+    ) -> Result<SessionInfo, EngineError> {
         let engine = self.clone();
         // A task: if the caller goes away, what has begun is still finished.
         let task = tokio::spawn(async move {
-            let (tenant, id) = (&*session.identity.tenant, &*session.identity.id);
-            let mut place = images.hold(tenant, id).await;
+            let id = &*session.identity.id;
             if !session.begin_suspension() {
                 return Err(EngineError::Suspended(id.to_owned()));
             }
@@ -72,6 +81,28 @@ impl Engine {
             }
         });
         task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
+    }
+
+    /// Suspends the session that nobody has used for longest, if that is long enough. Whether there was one.
+    pub(super) async fn make_room(&self) -> bool {
+        let Some(after) = self.settings().images.suspend_for_room else { return false };
+        let Ok(images) = self.images() else { return false };
+        let mut sessions = self.inner.registry.all();
+        sessions.retain(|session| session.template_memory().is_some());
+        sessions.sort_by_cached_key(|session| session.last_used());
+        for session in sessions {
+            let (tenant, id) = (&session.identity.tenant, session.identity.id.clone());
+            // Whoever asks may hold a place, and so must not wait for another.
+            let Some(place) = images.try_hold(tenant, &id) else { continue };
+            if !session.claim_unused(after) {
+                continue;
+            }
+            match self.suspend_held(Arc::clone(&images), session, place).await {
+                Ok(_) => return true,
+                Err(error) => tracing::debug!(session = id, %error, "unused, and not suspended"),
+            }
+        }
+        false
     }
 
     /// Makes the image of a session in which nothing begins any more, and puts it in the session's place.
@@ -141,33 +172,31 @@ impl Engine {
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
         let task = tokio::spawn(async move {
             let place = images.hold(&owner, &id).await;
-            match place.image() {
-                Some(image) => engine.make_branches(&images, image, count).await,
-                None => engine.branch_awake(&images, (&owner, &id), count).await,
+            if let Some(image) = place.image() {
+                return engine.make_branches(&images, image, count).await;
             }
+            let Some(session) = engine.inner.registry.get(&owner, &id) else {
+                return Err(EngineError::UnknownSession(id));
+            };
+            engine.branch_awake(&images, session, place, count).await
         });
         task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
     }
 
-    /// Of a session that is awake, whose place the caller holds.
+    /// Of a session that is awake. It goes on, and its place is free, once its kernel has forked.
     async fn branch_awake(
         &self,
         images: &Arc<Images>,
-        (tenant, id): (&str, &str),
+        session: Arc<Session>,
+        place: Place,
         count: u32,
     ) -> Result<Vec<SessionInfo>, EngineError> {
-        let Some(session) = self.inner.registry.get(tenant, id) else {
-            return Err(EngineError::UnknownSession(id.to_owned()));
-        };
         session.started().await.map_err(EngineError::NotStarted)?;
         if !session.begin_suspension() {
-            return Err(EngineError::Suspended(id.to_owned()));
+            return Err(EngineError::Suspended(session.identity.id.clone()));
         }
-        let goes_on = Arc::clone(&session);
-        let made = self.make_image(images, &session, move || goes_on.end_suspension()).await;
-        // If there was none to be written.
-        session.end_suspension();
-        let (unfinished, record) = made?;
+        let still = Still { session: Arc::clone(&session), _place: place };
+        let (unfinished, record) = self.make_image(images, &session, move || drop(still)).await?;
         self.make_branches(images, &unfinished.image(record), count).await
     }
 
@@ -349,6 +378,18 @@ impl Engine {
 
     fn expire_after(&self) -> Option<Duration> {
         self.settings().images.expire_after
+    }
+}
+
+/// A session in which nothing begins. Dropped, it goes on.
+struct Still {
+    session: Arc<Session>,
+    _place: Place,
+}
+
+impl Drop for Still {
+    fn drop(&mut self) {
+        self.session.end_suspension();
     }
 }
 

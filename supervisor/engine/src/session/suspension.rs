@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use vivarium_api_types::{LimitsSpec, SessionSpec, SessionState};
 
 use super::{Adjustable, Session};
@@ -49,6 +50,10 @@ impl Session {
     /// What is asked of it can begin again.
     pub(crate) fn end_suspension(&self) {
         self.status().suspended = false;
+    }
+
+    pub(crate) fn last_used(&self) -> Instant {
+        self.status().last_used
     }
 
     /// Whether nobody has used it for so long, and nothing runs. Asked again it says so only if it was used
