@@ -18,10 +18,12 @@ mod cli;
 mod config;
 mod engine;
 mod gate;
+mod image;
 mod kernel_wire;
 mod settings;
 mod sse;
 mod suggest;
+mod sys;
 mod tar;
 mod targets;
 

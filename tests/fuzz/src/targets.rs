@@ -11,6 +11,7 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("chunks", streams::chunks),
     ("config", texts::config),
     ("frames", streams::frames),
+    ("image", crate::image::image),
     ("kernel_wire", streams::kernel_wire),
     ("sse", streams::sse),
     ("tar", streams::tar),

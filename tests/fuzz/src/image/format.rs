@@ -1,0 +1,1 @@
+../../../../agent/src/image/format.rs
