@@ -49,6 +49,12 @@ pub struct Plan {
     pub growth: &'static [usize],
     /// Idle sessions whose own memory is measured: more each time.
     pub idle_for_size: &'static [usize],
+    /// Sessions of each kind that are suspended and resumed.
+    pub suspends: usize,
+    /// How often as many branches as possible are made at once.
+    pub branchings: usize,
+    /// Sessions of each kind that could be suspended and are not.
+    pub unused: usize,
     /// Commands of each kind.
     pub commands: usize,
     /// Requests to a server in a session, and to one outside.
@@ -81,6 +87,9 @@ impl Plan {
         idle_for_memory: 100,
         growth: &[1, 10, 100, 1000],
         idle_for_size: &[100, 1000],
+        suspends: 60,
+        branchings: 5,
+        unused: 1000,
         commands: 200,
         port_requests: 500,
         installs: 15,
@@ -102,6 +111,9 @@ impl Plan {
         idle_for_memory: 10,
         growth: &[1, 10],
         idle_for_size: &[10],
+        suspends: 10,
+        branchings: 2,
+        unused: 100,
         commands: 20,
         port_requests: 50,
         installs: 3,

@@ -23,6 +23,7 @@ mod reset;
 mod size;
 mod starts;
 mod stdout;
+mod suspend;
 mod sustained;
 mod terminal;
 
@@ -42,6 +43,7 @@ pub enum Scenario {
     Idle,
     Growth,
     Size,
+    Suspend,
     FirstOutput,
     Commands,
     Terminal,
@@ -81,6 +83,7 @@ pub(super) async fn measure(plan: Plan, only: &[Scenario]) -> Result<Report, Ben
             Scenario::Idle => idle::measure(&context).await,
             Scenario::Growth => growth::measure(&context).await,
             Scenario::Size => size::measure(&context).await,
+            Scenario::Suspend => suspend::measure(&context).await,
             Scenario::FirstOutput => first_output::measure(&context).await,
             Scenario::Commands => commands::measure(&context).await,
             Scenario::Terminal => terminal::measure(&context).await,

@@ -7,6 +7,9 @@ use tokio::process::Command;
 /// Kernels are executed, not forked.
 pub(super) const COLD: &str = "environments.default.template = \"off\"\n";
 
+/// Sessions can be suspended.
+pub(super) const IMAGES: &str = "environments.default.images = true\n";
+
 /// What the scientific environment has imported beforehand, and its sessions use.
 pub(super) const MODULES: [&str; 3] = ["numpy", "pandas", "matplotlib.pyplot"];
 
@@ -56,13 +59,14 @@ mod tests {
 
     #[test]
     fn the_configurations_of_scenarios_are_valid_toml() {
-        let text = scientific("/opt/a \"b\"/python3") + COLD + &pool(3, 1);
+        let text = scientific("/opt/a \"b\"/python3") + COLD + IMAGES + &pool(3, 1);
         let table: toml::Table = text.parse().unwrap();
         let default = &table["environments"]["default"];
         assert_eq!(default["interpreter"].as_str(), Some("/opt/a \"b\"/python3"));
         assert_eq!(default["preimport"][2].as_str(), Some("matplotlib.pyplot"));
         assert_eq!(default["pool_size"].as_integer(), Some(3));
         assert_eq!(default["template"].as_str(), Some("off"));
+        assert_eq!(default["images"].as_bool(), Some(true));
         assert_eq!(import_and_add(), "import numpy, pandas, matplotlib.pyplot; 1+1");
     }
 }

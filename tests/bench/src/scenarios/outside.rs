@@ -8,6 +8,17 @@ use tokio::process::{Child, Command};
 use super::requests;
 use crate::BenchError;
 
+/// Runs the interpreter with nothing to do, and nothing around it.
+pub(super) async fn bare(interpreter: &str) -> Result<(), BenchError> {
+    Command::new(interpreter)
+        .args(["-c", "pass"])
+        .stdin(Stdio::null())
+        .status()
+        .await
+        .map(drop)
+        .map_err(|source| BenchError::Interpreter { interpreter: interpreter.to_owned(), source })
+}
+
 /// A server that prints its port, killed when dropped, and that port.
 pub(super) async fn server(interpreter: &str, code: &str) -> Result<(Child, u16), BenchError> {
     let failed = |source| BenchError::Interpreter { interpreter: interpreter.to_owned(), source };

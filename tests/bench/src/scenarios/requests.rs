@@ -26,7 +26,18 @@ pub(super) async fn two(
     session: &str,
     what: &'static str,
 ) -> Result<(), BenchError> {
-    gives_two(client, &format!("/v1/sessions/{session}/execute"), "1+1", what).await
+    gives(client, session, "1+1", "2", what).await
+}
+
+/// Executes code in a session that is there, and takes no other answer than this.
+pub(super) async fn gives(
+    client: &mut Client,
+    session: &str,
+    code: &str,
+    expected: &str,
+    what: &'static str,
+) -> Result<(), BenchError> {
+    gives_at(client, &format!("/v1/sessions/{session}/execute"), code, expected, what).await
 }
 
 /// Makes a session by executing code there that gives 2, and takes no other answer.
@@ -36,18 +47,20 @@ pub(super) async fn create(
     code: &str,
     what: &'static str,
 ) -> Result<(), BenchError> {
-    gives_two(client, &format!("/v1/sessions/{session}/execute?create=true"), code, what).await
+    let path = format!("/v1/sessions/{session}/execute?create=true");
+    gives_at(client, &path, code, "2", what).await
 }
 
-async fn gives_two(
+async fn gives_at(
     client: &mut Client,
     path: &str,
     code: &str,
+    expected: &str,
     what: &'static str,
 ) -> Result<(), BenchError> {
     let outcome: Outcome = client.json(Method::POST, path, Some(&json!({ "code": code }))).await?;
     let found = outcome.result.as_ref().map(|value| value.repr.as_str());
-    if found == Some("2") { Ok(()) } else { Err(unexpected(what, &outcome)) }
+    if found == Some(expected) { Ok(()) } else { Err(unexpected(what, &outcome)) }
 }
 
 /// Runs `print(1)` in a session of its own.

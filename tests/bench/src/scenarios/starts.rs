@@ -1,12 +1,10 @@
 //! Sessions from nothing, from a template and from a pool, beside bare Python.
 
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use tokio::process::Command;
 use vivarium_client::Client;
 
-use super::{Context, environment, ready, requests, with_daemons};
+use super::{Context, environment, outside, ready, requests, with_daemons};
 use crate::daemon::Daemon;
 use crate::samples::{Samples, p50};
 use crate::series;
@@ -112,7 +110,7 @@ async fn turns(
     for turn in 0..=count {
         // The first of each does not count: the page cache is not what is measured.
         let counts = turn > 0;
-        bare.add_if(counts, time(run_bare(interpreter)).await?);
+        bare.add_if(counts, time(outside::bare(interpreter)).await?);
         for (_, client, subject, series) in &mut measured {
             for (name, act, samples) in series {
                 samples.add_if(counts, time(start(client, name, act)).await?);
@@ -156,17 +154,6 @@ async fn time(
     let start = Instant::now();
     action.await?;
     Ok(start.elapsed())
-}
-
-/// Runs the interpreter with nothing to do, and nothing around it.
-async fn run_bare(interpreter: &str) -> Result<(), BenchError> {
-    Command::new(interpreter)
-        .args(["-c", "pass"])
-        .stdin(Stdio::null())
-        .status()
-        .await
-        .map(drop)
-        .map_err(|source| BenchError::Interpreter { interpreter: interpreter.to_owned(), source })
 }
 
 fn bars(times: &[Summary]) -> Vec<Bar> {
