@@ -123,6 +123,18 @@ pub extern "C" fn vivarium_image_receive(socket: c_int) -> c_int {
     }
 }
 
+/// In a kernel: whether its memory could be saved now. Returns 0, or a negative number, with the reason in `reason`.
+///
+/// # Safety
+/// `reason_bytes` bytes of `reason` are to be written to.
+// SAFETY, JUSTIFICATION: as above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vivarium_image_check(reason: *mut c_char, reason_bytes: usize) -> c_int {
+    // SAFETY: the caller's promise. JUSTIFICATION: as above.
+    let reason = unsafe { std::slice::from_raw_parts_mut(reason.cast::<u8>(), reason_bytes) };
+    image::check().map_or_else(|error| write_reason(&error.to_string(), reason), |()| 0)
+}
+
 /// In a kernel: writes the session's files, those beneath each of `roots`: paths that each end with NUL, and an
 /// empty one. Returns 0, or a negative number, with the reason in `reason`.
 ///

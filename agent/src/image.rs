@@ -18,7 +18,7 @@ mod template;
 
 pub(crate) use files::save_files;
 pub(crate) use load::load;
-pub(crate) use save::{Saved, save};
+pub(crate) use save::{Saved, check, save};
 pub(crate) use template::{share_memory, take_memory};
 
 use self::format::{

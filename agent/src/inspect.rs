@@ -29,7 +29,7 @@ const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
-const PARTS: [(&str, &str); 48] = [
+const PARTS: [(&str, &str); 49] = [
     ("abridge", include_str!("../python/display/abridge.py")),
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
@@ -60,6 +60,7 @@ const PARTS: [(&str, &str); 48] = [
     ("notebook_text", include_str!("../python/display/notebook_text.py")),
     ("on_resume", include_str!("../python/image/on_resume.py")),
     ("packages", include_str!("../python/core/packages.py")),
+    ("pools", include_str!("../python/image/pools.py")),
     ("process_state", include_str!("../python/image/process_state.py")),
     ("programs", include_str!("../python/cell/programs.py")),
     ("publisher", include_str!("../python/display/publisher.py")),

@@ -128,7 +128,7 @@ fn unsafe_code_is_in_one_module_and_the_c_abi_edge() {
         }
         if relative == Path::new("agent/src/ffi.rs") {
             // Its pointers, the descriptors that Python has as numbers, and the names of its functions.
-            assert_eq!([count(&block), count(&function), count(&attribute)], [13, 0, 10]);
+            assert_eq!([count(&block), count(&function), count(&attribute)], [14, 0, 11]);
         } else if !["agent/src/sys.rs", "agent/src/sys"].iter().any(|own| relative.starts_with(own))
         {
             let found = [&block, &function, &attribute].map(|word| count(word));

@@ -1,8 +1,8 @@
 """The open descriptors of this process: which can be in an image, and how they are opened again.
 
 Regular files, directories and a few devices are opened again by their path, flags and offset.
-Pipes and socket pairs whose ends are all here, and hold nothing, are made anew: an event loop that
-does not run has one. An epoll instance gets back what it watched.
+Pipes whose ends are all here are made anew, with what they hold, and so are the socket pairs of
+event loops that do not run. An epoll instance gets back what it watched.
 """
 
 from guard import Any, load, modules, posix
@@ -12,6 +12,8 @@ stat: Any = load("stat")
 # The control socket and the standard streams are every kernel's.
 OWN = {0, 1, 2, 3}
 SEEK_SET, SEEK_CUR = 0, 1  # lseek(2)
+# What any pipe holds: pipe(7).
+PIPE_BYTES = 1 << 16
 DEVICES = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
 
@@ -118,15 +120,23 @@ def note_pipe(name, ends):
     if sorted(modes) != [posix.O_RDONLY, posix.O_WRONLY]:
         raise Refused("descriptor %d is an end of a pipe to another process: close it" % ends[0])
     reading, writing = ends if modes[0] == posix.O_RDONLY else ends[::-1]
-    if waiting(reading):
+    count, flags = waiting(reading), flags_of(reading)
+    if count > PIPE_BYTES or (count and flags_of(writing) & posix.O_DIRECT):
         raise Refused(
-            "the pipe of descriptors %d and %d is not empty: read it" % (reading, writing)
+            "the pipe of descriptors %d and %d holds more than an image does: read it"
+            % (reading, writing)
         )
-    return "pipe", [with_inheritance(end) for end in (reading, writing)], name, flags_of(reading)
+    content = posix.read(reading, count) if count else b""
+    if content:
+        posix.write(writing, content)
+    return "pipe", [with_inheritance(end) for end in (reading, writing)], name, flags, content
 
 
-def make_pipe(_name, flags):
-    return posix.pipe2(posix.O_CLOEXEC | flags & posix.O_NONBLOCK)
+def make_pipe(_name, flags, content):
+    reading, writing = posix.pipe2(posix.O_CLOEXEC | flags & posix.O_NONBLOCK)
+    if content:
+        posix.write(writing, content)
+    return reading, writing
 
 
 def note_pairs(sockets):

@@ -10,6 +10,7 @@ it, and in each that an image of it is loaded into, with the memory of that mome
 
 import guard
 import on_resume
+import pools
 import process_state
 import streams
 import wire
@@ -81,7 +82,12 @@ def obstacles(*descriptors):
     if State.library is None:
         return [("executed", "it was executed, and not forked from a template")]
     reap()
-    return process_state.obstacles(descriptors)
+    pools.end_idle_threads()
+    found = process_state.obstacles(descriptors)
+    reason = ctypes.create_string_buffer(REASON_BYTES)
+    if not found and State.library.vivarium_image_check(reason, REASON_BYTES):
+        found = [("memory", text_of(reason))]
+    return found
 
 
 def reap():

@@ -13,7 +13,7 @@ use super::format::{
     HEADER_BYTES, Header, Kind, MAPPING_BYTES, Mapping, PAGE_BYTES, RUN_BYTES, Run, Tables,
 };
 use super::layout::{SaveError, is_own, pagemap, read_whole, write_own};
-use super::template::{Identity, template};
+use super::template::{Identity, Template, template};
 use super::{Areas, SCRATCH_BYTES, TEXT_BYTES};
 use crate::sys::{
     self, PIECES_MAX, Piece, Reader, Registers, Replacing, STACK_POINTER, Scratch, SingleThreaded,
@@ -35,13 +35,7 @@ pub(crate) enum Saved {
 pub(crate) fn save(thread: SingleThreaded, file: BorrowedFd<'_>) -> Result<Saved, SaveError> {
     let template = template().ok_or(SaveError::NoTemplate)?;
     let mut scratch = Scratch::map(SCRATCH_BYTES)?;
-    let skipped = scratch.range().start;
-    let found = (|| {
-        let Areas { text, mappings, paths, .. } = Areas::of(&mut scratch);
-        let text = read_whole(c"/proc/self/maps", text)?;
-        write_own(text, template, skipped, mappings, paths)
-    })();
-    let counts = match found {
+    let counts = match find(&mut scratch, template) {
         Ok(counts) => counts,
         Err(error) => {
             scratch.unmap()?;
@@ -75,6 +69,23 @@ pub(crate) fn save(thread: SingleThreaded, file: BorrowedFd<'_>) -> Result<Saved
     };
     scratch.unmap()?;
     saved.map(Saved::By).map_err(SaveError::Io)
+}
+
+/// Whether this process's memory could be saved now.
+pub(crate) fn check() -> Result<(), SaveError> {
+    let template = template().ok_or(SaveError::NoTemplate)?;
+    let mut scratch = Scratch::map(SCRATCH_BYTES)?;
+    let found = find(&mut scratch, template);
+    scratch.unmap()?;
+    found.map(drop)
+}
+
+/// Finds what is mapped. Returns how many mappings there are, and bytes of their paths.
+fn find(scratch: &mut Scratch, template: &Template) -> Result<(usize, usize), SaveError> {
+    let skipped = scratch.range().start;
+    let Areas { text, mappings, paths, .. } = Areas::of(scratch);
+    let text = read_whole(c"/proc/self/maps", text)?;
+    write_own(text, template, skipped, mappings, paths)
 }
 
 /// In the child: finds the pages that are the process's own, and writes all.

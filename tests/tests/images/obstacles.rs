@@ -20,7 +20,11 @@ const OBSTACLES: [(&str, &str, &str); 8] = [
     ),
     ("import socket\ns = socket.socket(socket.AF_UNIX)", "is a socket", "s.close()"),
     ("import os\nr, w = os.pipe(); os.close(w)", "an end of a pipe", "os.close(r)"),
-    ("r, w = os.pipe(); os.write(w, b'x')", "is not empty", "os.close(r); os.close(w)"),
+    (
+        "import fcntl\nr, w = os.pipe(); fcntl.fcntl(w, fcntl.F_SETPIPE_SZ, 1 << 17); n = os.write(w, bytes(1 << 17))",
+        "holds more than an image does",
+        "os.close(r); os.close(w)",
+    ),
     ("import mmap\nm = mmap.mmap(-1, 4096)", "it shares memory", "m.close()"),
     ("f = open('gone', 'w'); os.remove('gone')", "which has no name any more", "f.close()"),
     (
@@ -46,6 +50,10 @@ fn each_obstacle_is_named_and_its_end_is_enough() {
     let _made = session.execute("x = 41").ok();
     for (code, why, end) in OBSTACLES {
         let _made = session.execute(code).ok();
+        let answer = session.request("GET", "/imageable", None).expect_success();
+        let said = answer["reasons"].to_string();
+        // Files are looked at when they are written.
+        assert!(said.contains(why) || why.contains("named pipe"), "{why}: {answer}");
         refused(&session, why);
         let _ended = session.execute(end).ok();
     }

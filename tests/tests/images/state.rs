@@ -5,7 +5,7 @@ use vivarium_tests::host::{self, Requirement};
 use crate::{images, sleep_once};
 
 /// What makes a state, and an expression of it that is true as long as nothing is lost.
-const STANDARD: [(&str, &str); 24] = [
+const STANDARD: [(&str, &str); 27] = [
     ("def count():\n    yield from range(9)\ng = count(); next(g); next(g)", "next(g) == 2"),
     (
         "n = 3\ndef outer():\n    v = [n]\n    return lambda: v\nf = outer(); f().append(4)",
@@ -56,6 +56,18 @@ const STANDARD: [(&str, &str); 24] = [
         "resource.getrlimit(resource.RLIMIT_NOFILE) == (100, 200)",
     ),
     ("r, w2 = os.pipe()", "os.write(w2, b'z') == 1 and os.read(r, 1) == b'z'"),
+    (
+        "full, end = os.pipe(); n = os.write(end, b'ab')",
+        "os.read(full, 9) == b'ab' and os.write(end, b'ab') == 2",
+    ),
+    (
+        "import concurrent.futures as cf\nexecutor = cf.ThreadPoolExecutor(2); n = list(executor.map(abs, [-1, -2, -3]))",
+        "list(executor.map(abs, [-4, -5])) == [4, 5]",
+    ),
+    (
+        "import asyncio\nn = await asyncio.to_thread(abs, -1)",
+        "(await asyncio.to_thread(abs, -2)) == 2",
+    ),
     (
         "import asyncio\nqueue = asyncio.Queue()\nawait asyncio.sleep(0)\nawait queue.put(3)",
         "await queue.get() == 3",
