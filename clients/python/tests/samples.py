@@ -54,6 +54,13 @@ SESSION: dict[str, Any] = {
 
 IMAGE = {"size_bytes": 39841, "suspended_at": "2026-01-01T12:03:00Z", "expires_at": None}
 
+CHECKPOINT = {
+    "name": "before",
+    "created_at": "2026-11-28T01:02:03Z",
+    "size_bytes": 39841,
+    "executions": 4,
+}
+
 # A red pixel.
 PNG_BASE64 = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"

@@ -13,7 +13,7 @@ import pytest
 
 import vivarium_client
 from fake import DROP, Fake, Reply, Seen, js, problem
-from samples import IMAGE, OUTCOME, SESSION
+from samples import CHECKPOINT, IMAGE, OUTCOME, SESSION
 from vivarium_client import AsyncClient, TransportError, errors
 
 PAIRS = ["Client", "Session", "Files", "EventStream"]
@@ -58,6 +58,10 @@ def test_the_calls(fake: Fake) -> None:
             "sessions/demo/suspend": {**SESSION, "state": "suspended", "image": IMAGE},
             "sessions/demo/resume": SESSION,
             "sessions/demo/branch": {"sessions": [{**SESSION, "id": "branch"}]},
+            "sessions/demo/checkpoints": CHECKPOINT
+            if seen.method == "POST"
+            else {"checkpoints": [CHECKPOINT]},
+            "sessions/demo/rollback": SESSION,
             "sessions/demo/imageable": {"imageable": True, "reasons": []},
             "sessions/demo/previews": {"url": "a", "expires_at": "2026-01-01T00:00:00Z"},
             "sessions/demo/complete": {"matches": [], "start": 1, "end": 1},
@@ -81,6 +85,11 @@ def test_the_calls(fake: Fake) -> None:
                 assert (await session.suspend()).image is not None
                 assert (await session.resume()).image is None
                 assert [branch.id for branch in await session.branch()] == ["branch"]
+                assert [branch.id for branch in await session.branch(checkpoint="a")] == ["branch"]
+                assert (await session.checkpoint()).name == "before"
+                assert [kept.name for kept in await session.checkpoints()] == ["before"]
+                assert (await session.rollback("before")).id == "demo"
+                assert await session.delete_checkpoint("before")
                 assert (await session.imageable()).imageable
                 assert (await session.preview(80)).url == "a"
                 assert (await session.complete("a")).start == 1

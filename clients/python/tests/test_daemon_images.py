@@ -1,4 +1,4 @@
-"""Suspending, resuming and branching sessions of a real daemon."""
+"""Suspending, resuming, branching and rolling back sessions of a real daemon."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from daemon import Daemon
-from vivarium_client import Client, Conflict, Session
+from vivarium_client import Client, Conflict, NotFound, Session
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,34 @@ def test_branches_go_their_own_ways(session: Session) -> None:
         first.execute("x.append(2)")
         values = [str(one.execute("x").value) for one in (session, first, second)]
         assert values == ["[1]", "[1, 2]", "[1]"]
+
+
+def test_a_session_goes_back_to_a_checkpoint(session: Session) -> None:
+    before = session.execute("x = 1")
+    made = session.checkpoint("a")
+    assert (made.name, str(made.executions)) == ("a", before.execution_id)
+    assert made.size_bytes > 0
+    with pytest.raises(Conflict):
+        session.checkpoint("a")
+    # It went on.
+    assert session.execute("x = 2; open('b.txt', 'w').write('later')").ok
+    assert [entry.path for entry in session.files.list()] == ["b.txt"]
+    assert session.rollback("a").id == session.id
+    assert str(session.execute("x").value) == "1"
+    assert list(session.files.list()) == []
+    # Otherwise the branch could have the present state.
+    session.execute("x = 3")
+    (branch,) = session.branch(checkpoint="a")
+    with branch:
+        assert str(branch.execute("x").value) == "1"
+    assert str(session.execute("x").value) == "3"
+    assert session.checkpoints() == [made]
+    assert session.delete_checkpoint("a")
+    assert session.checkpoints() == []
+    assert not session.delete_checkpoint("a")
+    with pytest.raises(NotFound) as raised:
+        session.rollback("a")
+    assert raised.value.code == "unknown_checkpoint"
 
 
 def test_a_session_with_a_thread_says_what_is_in_the_way(session: Session) -> None:

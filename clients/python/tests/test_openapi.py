@@ -36,6 +36,7 @@ MODELS: dict[str, type] = {
     "BuiltEnvironmentInfo": models.BuiltEnvironment,
     "Capacity": models.Capacity,
     "ChangedFile": models.ChangedFile,
+    "Checkpoint": models.Checkpoint,
     "CompleteReply": models.Completions,
     "ContextInfo": models.ContextInfo,
     "Display": models.DisplayData,
@@ -95,7 +96,9 @@ NO_MODEL = {
     *(
         "BranchRequest",
         "BuildRequest",
+        "CheckpointRequest",
         "ReprSpec",
+        "RollbackRequest",
         "RunRequest",
         "SessionPatch",
         "SessionSpec",
@@ -115,7 +118,7 @@ NO_MODEL = {
     ),
     *("ApprovalDecision", "ApprovalPage", "ApprovalRule", "ApprovalState"),
     *("DecideRequest", "Remember"),
-    *("BuiltEnvironmentList", "HomeList", "VolumeList"),
+    *("BuiltEnvironmentList", "CheckpointList", "HomeList", "VolumeList"),
     # As nbformat takes it.
     *("ContentInfo", "Metadata", "NotebookOutput"),
     # Errors, and replies without anything new.
@@ -205,6 +208,10 @@ REQUESTS: list[tuple[str, Any]] = [
     ("ExecuteRequest", AsyncContext.stream),
     ("BranchRequest", Session.branch),
     ("BranchRequest", AsyncSession.branch),
+    ("CheckpointRequest", Session.checkpoint),
+    ("CheckpointRequest", AsyncSession.checkpoint),
+    ("RollbackRequest", Session.rollback),
+    ("RollbackRequest", AsyncSession.rollback),
     ("ContextSpec", Session.open_context),
     ("ContextSpec", AsyncSession.open_context),
     ("IsCompleteRequest", Session.is_complete),

@@ -16,6 +16,8 @@ export type SessionInfo = Schemas["SessionInfo"];
 export type SessionImage = Schemas["ImageInfo"];
 /** Whether a session can be suspended now, and what is in the way. */
 export type Imageable = Schemas["ImageableReply"];
+/** A state of a session that it can be rolled back to. */
+export type Checkpoint = Schemas["Checkpoint"];
 /** A call that waits until somebody decides, or what became of it. Its code is untrusted text. */
 export type ApprovalInfo = Schemas["ApprovalInfo"];
 /** A home: files that outlive the sessions that have it. */

@@ -65,10 +65,10 @@ export class Unauthenticated extends ApiError {}
 /** The daemon does not take requests with this Host or Origin (403). */
 export class Forbidden extends ApiError {}
 
-/** No such session, context, execution, file or route (404). */
+/** No such session, context, checkpoint, execution, file or route (404). */
 export class NotFound extends ApiError {}
 
-/** The id is taken, the session is busy, or something else is in the way (409). */
+/** The id or name is taken, the session is busy, or something else is in the way (409). */
 export class Conflict extends ApiError {}
 
 /** The events or the result are no longer kept (410). The outcome may still be. */

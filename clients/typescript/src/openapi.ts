@@ -559,9 +559,44 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Branch a session: make others from its state, and leave it as it is */
+        /** Branch a session: make others from its state, or a checkpoint's, and leave it as it is */
         post: operations["branch_session"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the checkpoints of a session */
+        get: operations["list_checkpoints"];
+        put?: never;
+        /** Make a checkpoint: keep what a session is now, to go back to */
+        post: operations["make_checkpoint"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/checkpoints/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete a checkpoint */
+        delete: operations["delete_checkpoint"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1000,6 +1035,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{id}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Roll a session back: have it be what it was at a checkpoint; what runs in it ends */
+        post: operations["roll_back_session"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{id}/suspend": {
         parameters: {
             query?: never;
@@ -1373,6 +1425,8 @@ export interface components {
         };
         /** @description How to branch a session. */
         BranchRequest: {
+            /** @description The checkpoint whose state they get; null for the session's present state. */
+            checkpoint?: string | null;
             /**
              * Format: int32
              * @description How many sessions to make, 1 to 100.
@@ -1483,6 +1537,36 @@ export interface components {
              * @description Size in bytes
              */
             size_bytes: number;
+        };
+        /** @description What a session was at a moment, to go back to. */
+        Checkpoint: {
+            /**
+             * Format: date-time
+             * @description When it was created
+             */
+            created_at: string;
+            /**
+             * Format: int64
+             * @description The number of the session's last execution then.
+             */
+            executions: number;
+            /** @description Its name */
+            name: string;
+            /**
+             * Format: int64
+             * @description Bytes on disk: memory and files, compressed.
+             */
+            size_bytes: number;
+        };
+        /** @description The checkpoints of a session. */
+        CheckpointList: {
+            /** @description The oldest first. */
+            checkpoints: components["schemas"]["Checkpoint"][];
+        };
+        /** @description How to name a checkpoint. */
+        CheckpointRequest: {
+            /** @description 1 to 64 of A-Z a-z 0-9 _ -; null for the least number that none of the session's has. */
+            name?: string | null;
         };
         /** @description What was removed because neither a name nor a session had it. */
         CollectReply: {
@@ -2596,6 +2680,11 @@ export interface components {
          * @enum {string}
          */
         ResetScope: "context" | "session";
+        /** @description Where a session goes back to. */
+        RollbackRequest: {
+            /** @description The name of one of its checkpoints. */
+            checkpoint: string;
+        };
         /**
          * @description Code or a command to run in a session of its own, which ends with it: `code`, `argv` or
          *     `shell`.
@@ -4656,6 +4745,110 @@ export interface operations {
             };
         };
     };
+    list_checkpoints: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckpointList"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_checkpoint: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "before-cleaning"
+                 *     }
+                 */
+                "application/json": components["schemas"]["CheckpointRequest"] | null;
+            };
+        };
+        responses: {
+            /** @description Made */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Checkpoint"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_checkpoint: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     command: {
         parameters: {
             query?: never;
@@ -5947,6 +6140,47 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    roll_back_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "checkpoint": "before-cleaning"
+                 *     }
+                 */
+                "application/json": components["schemas"]["RollbackRequest"];
+            };
+        };
         responses: {
             /** @description The answer */
             200: {

@@ -4,6 +4,7 @@
 
 import type { Calls, CallOptions } from "./core/calls.js";
 import { Context } from "./context.js";
+import * as images from "./core/images.js";
 import { array, type Fields, string } from "./core/json.js";
 import { get, path, remove, streamed } from "./core/request.js";
 import * as requests from "./core/requests.js";
@@ -16,6 +17,7 @@ import type {
   StartOptions,
 } from "./core/requests.js";
 import type {
+  Checkpoint,
   Completeness,
   Completions,
   ContextInfo,
@@ -231,12 +233,16 @@ export class Session {
 
   /**
    * Makes sessions from the state of this one, suspended or not, which stays as it is. `count`: at
-   * most 100, and 1 if not given; if one cannot be made, none is. `await using` deletes one at the end
-   * of its block. Throws `Conflict` if something is in the way (`not_imageable`), and `QuotaExceeded`
-   * if the tenant has no room for so many.
+   * most 100, and 1 if not given; if one cannot be made, none is. `checkpoint`: the name of the one
+   * whose state they get; that of now if not given. `await using` deletes one at the end of its block.
+   * Throws `Conflict` if something is in the way (`not_imageable`), `NotFound` if there is no such
+   * checkpoint (`unknown_checkpoint`), and `QuotaExceeded` if the tenant has no room for so many.
    */
-  async branch(options: CallOptions & { count?: number | undefined } = {}): Promise<Session[]> {
-    const fields = await this.#calls.fetch(requests.branch(this.id, options.count ?? 1), options);
+  async branch(
+    options: CallOptions & { count?: number | undefined; checkpoint?: string | undefined } = {},
+  ): Promise<Session[]> {
+    const request = images.branch(this.id, options.count ?? 1, options.checkpoint);
+    const fields = await this.#calls.fetch(request, options);
     const made = array(fields, "sessions", "a list of sessions") as SessionInfo[];
     return made.map(({ id }) => new Session(this.#calls, id, true));
   }
@@ -246,6 +252,40 @@ export class Session {
     const fields = await this.#calls.fetch(get(path("sessions", this.id, "imageable")), options);
     array(fields, "reasons", "what is in the way");
     return fields as unknown as Imageable;
+  }
+
+  /**
+   * Keeps the present state of the session, which goes on, for `rollback` and `branch`. The daemon
+   * chooses the `name` if it is not given. Throws `Conflict` if the name is taken, or something is in
+   * the way (`not_imageable`), which `imageable()` names, and `QuotaExceeded` if the tenant has as many
+   * images, or bytes of them, as it may.
+   */
+  async checkpoint(options: CallOptions & { name?: string | undefined } = {}): Promise<Checkpoint> {
+    const fields = await this.#calls.fetch(images.checkpoint(this.id, options.name), options);
+    string(fields, "name", "a checkpoint");
+    return fields as unknown as Checkpoint;
+  }
+
+  /** Returns the checkpoints, oldest first. A suspended session is not resumed. */
+  async checkpoints(options: CallOptions = {}): Promise<Checkpoint[]> {
+    const fields = await this.#calls.fetch(get(path("sessions", this.id, "checkpoints")), options);
+    return array(fields, "checkpoints", "a list of checkpoints") as Checkpoint[];
+  }
+
+  /** Deletes a checkpoint. Returns whether it existed. */
+  async deleteCheckpoint(name: string, options: CallOptions = {}): Promise<boolean> {
+    return this.#remove(["checkpoints", name], options);
+  }
+
+  /**
+   * Takes the session back to a checkpoint, and ends what it runs. The checkpoint stays. Memory,
+   * working directory and `/tmp` go back together; homes, volumes and what left through the network
+   * do not. Throws `NotFound` if there is no such checkpoint (`unknown_checkpoint`).
+   */
+  async rollback(checkpoint: string, options: CallOptions = {}): Promise<SessionInfo> {
+    const fields = await this.#calls.fetch(images.rollback(this.id, checkpoint), options);
+    string(fields, "id", "a session");
+    return fields as unknown as SessionInfo;
   }
 
   /** Shows a server that listens on this port in the session to browsers, on an origin of its own. */
@@ -282,22 +322,26 @@ export class Session {
 
   /** Deletes the session. Returns, once nothing of it is left, whether it existed. */
   async delete(options: CallOptions = {}): Promise<boolean> {
-    try {
-      // Answered when all its processes are gone.
-      await this.#calls.do(remove(path("sessions", this.id), "work"), options);
-      return true;
-    } catch (error) {
-      if (error instanceof NotFound) {
-        return false;
-      }
-      throw error;
-    }
+    // Answered when all its processes are gone.
+    return this.#remove([], options);
   }
 
   /** Deletes a session that `Client.session` has created; an attached one stays. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#deletesItself) {
       await this.delete();
+    }
+  }
+
+  async #remove(parts: string[], options: CallOptions): Promise<boolean> {
+    try {
+      await this.#calls.do(remove(path("sessions", this.id, ...parts), "work"), options);
+      return true;
+    } catch (error) {
+      if (error instanceof NotFound) {
+        return false;
+      }
+      throw error;
     }
   }
 

@@ -1,14 +1,20 @@
-/** Suspending, resuming and branching sessions. */
+/** Suspending, resuming, branching and rolling back sessions. */
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 
-import { Client, Conflict, TransportError } from "vivarium-client";
+import { Client, Conflict, NotFound, QuotaExceeded, TransportError } from "vivarium-client";
 
 import { Daemon, needsDaemon } from "./daemon.js";
 import { drop, fake, js, problem } from "./fake.js";
 
 const IMAGE = { size_bytes: 39841, suspended_at: "2026-01-01T12:03:00Z", expires_at: null };
+const CHECKPOINT = {
+  name: "before",
+  created_at: "2026-11-28T01:02:03Z",
+  size_bytes: 39841,
+  executions: 4,
+};
 
 test("a session is suspended, resumed and branched", async (t) => {
   const { client, server } = await fake(t, [
@@ -39,22 +45,89 @@ test("a session is suspended, resumed and branched", async (t) => {
   );
 });
 
-test("only a resume is sent again", async (t) => {
-  const { client, server } = await fake(t, [drop, js({ id: "a" }), drop, drop]);
+test("checkpoints are made, listed, gone back to and deleted", async (t) => {
+  const later = { ...CHECKPOINT, name: "c-2" };
+  const { client, server } = await fake(t, [
+    js(CHECKPOINT, 201),
+    js(later, 201),
+    js({ checkpoints: [CHECKPOINT, later] }),
+    js({ id: "a", state: "idle" }),
+    js({ sessions: [{ id: "b" }] }, 201),
+    (response) => response.writeHead(204).end(),
+    problem(404, "unknown_checkpoint"),
+    problem(404, "unknown_checkpoint"),
+  ]);
   const session = client.attach("a");
-  assert.equal((await session.resume()).id, "a");
-  await assert.rejects(session.suspend(), TransportError);
-  await assert.rejects(session.branch(), TransportError);
-  assert.equal(server.seen.length, 4);
+  assert.deepEqual(await session.checkpoint({ name: "before" }), CHECKPOINT);
+  assert.equal((await session.checkpoint()).name, "c-2");
+  assert.deepEqual(await session.checkpoints(), [CHECKPOINT, later]);
+  assert.equal((await session.rollback("before")).state, "idle");
+  assert.deepEqual((await session.branch({ checkpoint: "before" })).map(({ id }) => id), ["b"]);
+  assert.equal(await session.deleteCheckpoint("../a b"), true);
+  assert.equal(await session.deleteCheckpoint("before"), false);
+  await assert.rejects(session.rollback("before"), NotFound);
+  assert.deepEqual(
+    server.seen.map(({ method, target, body }) => `${method} ${target} ${body}`.trim()),
+    [
+      'POST /v1/sessions/a/checkpoints {"name":"before"}',
+      "POST /v1/sessions/a/checkpoints {}",
+      "GET /v1/sessions/a/checkpoints",
+      'POST /v1/sessions/a/rollback {"checkpoint":"before"}',
+      'POST /v1/sessions/a/branch {"count":1,"checkpoint":"before"}',
+      "DELETE /v1/sessions/a/checkpoints/..%2Fa%20b",
+      "DELETE /v1/sessions/a/checkpoints/before",
+      'POST /v1/sessions/a/rollback {"checkpoint":"before"}',
+    ],
+  );
 });
 
-test("variables survive being suspended, and branches go their own ways", needsDaemon, async (t) => {
+test("a checkpoint that cannot be made says why", async (t) => {
+  const { client } = await fake(t, [
+    problem(409, "conflict"),
+    problem(409, "not_imageable"),
+    problem(429, "images_full"),
+  ]);
+  const session = client.attach("a");
+  await assert.rejects(session.checkpoint({ name: "before" }), Conflict);
+  await assert.rejects(session.checkpoint(), Conflict);
+  await assert.rejects(session.checkpoint(), QuotaExceeded);
+});
+
+test("only what changes nothing twice is sent again", async (t) => {
+  const { client, server } = await fake(t, [
+    drop,
+    js({ id: "a" }),
+    drop,
+    js({ checkpoints: [] }),
+    drop,
+    (response) => response.writeHead(204).end(),
+    drop,
+  ]);
+  const session = client.attach("a");
+  assert.equal((await session.resume()).id, "a");
+  assert.deepEqual(await session.checkpoints(), []);
+  assert.equal(await session.deleteCheckpoint("before"), true);
+  assert.equal(server.seen.length, 6);
+  await assert.rejects(session.suspend(), TransportError);
+  await assert.rejects(session.branch(), TransportError);
+  await assert.rejects(session.checkpoint(), TransportError);
+  await assert.rejects(session.rollback("before"), TransportError);
+  assert.equal(server.seen.length, 10);
+});
+
+/** Starts a daemon that makes images, for one test. */
+async function withImages(t: TestContext): Promise<Client> {
   const daemon = await Daemon.start("images = true\n");
   t.after(() => daemon.stop());
   const client = new Client({ url: daemon.url });
   t.after(() => client.close());
   // Sessions before that have an executed kernel.
   while ((await client.host()).environments[0]?.template.state === "building") {}
+  return client;
+}
+
+test("variables survive being suspended, and branches go their own ways", needsDaemon, async (t) => {
+  const client = await withImages(t);
   await using session = await client.session();
   await session.execute("x = [1]");
   const { image } = await session.suspend();
@@ -66,4 +139,28 @@ test("variables survive being suspended, and branches go their own ways", needsD
   await first?.execute("x.append(2)");
   const values = await Promise.all([session, first, second].map((one) => one?.execute("x")));
   assert.deepEqual(values.map((outcome) => outcome?.value?.repr), ["[1]", "[1, 2]", "[1]"]);
+});
+
+test("a session goes back to a checkpoint", needsDaemon, async (t) => {
+  const client = await withImages(t);
+  await using session = await client.session();
+  await session.execute("x = 1");
+  const made = await session.checkpoint({ name: "a" });
+  assert(made.size_bytes > 0);
+  await assert.rejects(session.checkpoint({ name: "a" }), Conflict);
+  await session.execute("x = 2; open('b.txt', 'w').write('later')");
+  assert.equal(await session.files.text("b.txt"), "later");
+  assert.equal((await session.rollback("a")).id, session.id);
+  assert.equal((await session.execute("x")).value?.repr, "1");
+  await assert.rejects(session.files.text("b.txt"), NotFound);
+  // Otherwise the branch could have the present state.
+  await session.execute("x = 3");
+  for (const one of await session.branch({ checkpoint: "a" })) {
+    await using branch = one;
+    assert.equal((await branch.execute("x")).value?.repr, "1");
+  }
+  assert.deepEqual(await session.checkpoints(), [made]);
+  assert.equal(await session.deleteCheckpoint("a"), true);
+  assert.deepEqual(await session.checkpoints(), []);
+  await assert.rejects(session.rollback("a"), { code: "unknown_checkpoint" });
 });

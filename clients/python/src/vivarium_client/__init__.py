@@ -71,6 +71,7 @@ from .events import (
 from .models import (
     Approval,
     ApprovalRules,
+    Checkpoint,
     ContextInfo,
     Execution,
     ExecutionSummary,
@@ -103,6 +104,7 @@ __all__ = [
     "AsyncSession",
     "AsyncVolumes",
     "AwaitingApproval",
+    "Checkpoint",
     "Client",
     "CodeError",
     "CommandFailed",

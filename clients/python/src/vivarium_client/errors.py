@@ -84,11 +84,11 @@ class Forbidden(ApiError):
 
 
 class NotFound(ApiError):
-    """No such session, context, execution, file or route (404)."""
+    """No such session, context, checkpoint, execution, file or route (404)."""
 
 
 class Conflict(ApiError):
-    """The id is taken, the session is busy, or something else is in the way (409)."""
+    """The id or name is taken, the session is busy, or something else is in the way (409)."""
 
 
 class EventsGone(ApiError):

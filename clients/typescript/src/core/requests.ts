@@ -352,13 +352,6 @@ export function control(
   return post(path("sessions", sessionId, call), null, options);
 }
 
-/** POST /v1/sessions/{id}/branch */
-export function branch(sessionId: string, count: number): Request {
-  // Sent again it would make other sessions.
-  const options = { idempotent: false, patience: "work" as const };
-  return post(path("sessions", sessionId, "branch"), json({ count }), options);
-}
-
 /** POST /v1/sessions/{id}/contexts */
 export function openContext(sessionId: string, id: string | undefined): Request {
   // A kernel is started meanwhile. Sent again it would be another context, or find its id taken.

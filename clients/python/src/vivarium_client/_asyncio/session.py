@@ -7,16 +7,17 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Callable, Generic, Literal, Optional, TypeVar, Union
 
-from .._core import requests
+from .._core import images, requests
 from .._core.calls import Calls
 from .._core.content import InputFiles
-from .._core.listing import context_list, execution_page, session_page
+from .._core.listing import checkpoint_list, context_list, execution_page, session_page
 from .._core.process import ProcessCalls, started_id
 from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
 from ..errors import VivariumError
 from ..models import (
     ApprovalRules,
+    Checkpoint,
     Completeness,
     Completions,
     ContextInfo,
@@ -460,24 +461,61 @@ class AsyncSession:
         """Resumes the session. One that is not suspended stays as it is."""
         return await self._calls.fetch(requests.control(self.id, "resume"), SessionInfo._read)
 
-    async def branch(self, count: int = 1) -> list[AsyncSession]:
+    async def branch(
+        self, count: int = 1, *, checkpoint: Optional[str] = None
+    ) -> list[AsyncSession]:
         """Makes sessions from the state of this one, suspended or not, which stays as it is.
 
         As context managers they delete themselves at the end.
 
         Args:
             count: How many, at most 100. If one cannot be made, none is.
+            checkpoint: The name of the checkpoint whose state they get; that of now if not given.
 
         Raises:
             Conflict: Something is in the way (`not_imageable`), which `imageable()` names.
+            NotFound: There is no such checkpoint (`unknown_checkpoint`).
             QuotaExceeded: The tenant has no room for so many.
         """
-        page = await self._calls.fetch(requests.branch(self.id, count), session_page)
+        request = images.branch(self.id, count, checkpoint)
+        page = await self._calls.fetch(request, session_page)
         return [AsyncSession(self._calls, info.id, deletes_itself=True) for info in page.entries]
 
     async def imageable(self) -> Imageable:
         """Tells whether the session can be suspended or branched now, and what is in the way."""
-        return await self._calls.fetch(requests.imageable(self.id), Imageable._read)
+        return await self._calls.fetch(images.imageable(self.id), Imageable._read)
+
+    async def checkpoint(self, name: Optional[str] = None) -> Checkpoint:
+        """Keeps the present state of the session, which goes on, for `rollback` and `branch`.
+
+        Args:
+            name: The daemon chooses one if not given.
+
+        Raises:
+            Conflict: The name is taken, or something is in the way (`not_imageable`), which
+                `imageable()` names.
+            QuotaExceeded: The tenant has as many images, or bytes of them, as it may.
+        """
+        return await self._calls.fetch(images.checkpoint(self.id, name), Checkpoint._read)
+
+    async def checkpoints(self) -> list[Checkpoint]:
+        """Returns the checkpoints, oldest first. A suspended session is not resumed."""
+        return await self._calls.fetch(images.checkpoints(self.id), checkpoint_list)
+
+    async def delete_checkpoint(self, name: str) -> bool:
+        """Deletes a checkpoint. Returns whether it existed."""
+        return await self._calls.delete(images.delete_checkpoint(self.id, name))
+
+    async def rollback(self, checkpoint: str) -> SessionInfo:
+        """Takes the session back to a checkpoint, and ends what it runs. The checkpoint stays.
+
+        Memory, working directory and `/tmp` go back together. Homes, volumes and what left through
+        the network do not.
+
+        Raises:
+            NotFound: There is no such checkpoint (`unknown_checkpoint`).
+        """
+        return await self._calls.fetch(images.rollback(self.id, checkpoint), SessionInfo._read)
 
     async def preview(self, port: int) -> Preview:
         """Shows the server on this port of the session to browsers, on an origin of its own."""

@@ -9,6 +9,7 @@ from ..models import (
     AdminTenant,
     Approval,
     BuiltEnvironment,
+    Checkpoint,
     ContextInfo,
     ExecutionSummary,
     FileEntry,
@@ -54,6 +55,10 @@ def approval_page(reader: Reader) -> Page[Approval]:
 
 def context_list(reader: Reader) -> list[ContextInfo]:
     return [ContextInfo._read(context) for context in reader.objects("contexts")]
+
+
+def checkpoint_list(reader: Reader) -> list[Checkpoint]:
+    return [Checkpoint._read(checkpoint) for checkpoint in reader.objects("checkpoints")]
 
 
 def home_list(reader: Reader) -> list[HomeInfo]:

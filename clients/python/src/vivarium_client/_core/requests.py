@@ -306,18 +306,6 @@ def control(session_id: str, call: str) -> Request:
     return post(where, idempotent=call in ("keepalive", "resume"), patience=Patience.WORK)
 
 
-def branch(session_id: str, count: int) -> Request:
-    """POST /v1/sessions/{id}/branch"""
-    # Sent again it would make other sessions.
-    where = path("sessions", session_id, "branch")
-    return post(where, {"count": count}, patience=Patience.WORK)
-
-
-def imageable(session_id: str) -> Request:
-    """GET /v1/sessions/{id}/imageable"""
-    return get(path("sessions", session_id, "imageable"))
-
-
 def contexts(session_id: str) -> Request:
     """GET /v1/sessions/{id}/contexts"""
     return get(path("sessions", session_id, "contexts"))

@@ -7,10 +7,10 @@ from datetime import datetime
 from types import TracebackType
 from typing import Literal, Optional, Union
 
-from .._core import requests
+from .._core import images, requests
 from .._core.calls import Calls
 from .._core.content import InputFiles
-from .._core.listing import context_list, execution_page, session_page
+from .._core.listing import checkpoint_list, context_list, execution_page, session_page
 from .._core.process import ProcessCalls, started_id
 from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
@@ -18,6 +18,7 @@ from .._core.transport import run
 from ..errors import VivariumError
 from ..models import (
     ApprovalRules,
+    Checkpoint,
     Completeness,
     Completions,
     ContextInfo,
@@ -455,24 +456,59 @@ class Session:
         """Resumes the session. One that is not suspended stays as it is."""
         return run(self._calls.fetch(requests.control(self.id, "resume"), SessionInfo._read))
 
-    def branch(self, count: int = 1) -> list[Session]:
+    def branch(self, count: int = 1, *, checkpoint: Optional[str] = None) -> list[Session]:
         """Makes sessions from the state of this one, suspended or not, which stays as it is.
 
         As context managers they delete themselves at the end.
 
         Args:
             count: How many, at most 100. If one cannot be made, none is.
+            checkpoint: The name of the checkpoint whose state they get; that of now if not given.
 
         Raises:
             Conflict: Something is in the way (`not_imageable`), which `imageable()` names.
+            NotFound: There is no such checkpoint (`unknown_checkpoint`).
             QuotaExceeded: The tenant has no room for so many.
         """
-        page = run(self._calls.fetch(requests.branch(self.id, count), session_page))
+        request = images.branch(self.id, count, checkpoint)
+        page = run(self._calls.fetch(request, session_page))
         return [Session(self._calls, info.id, deletes_itself=True) for info in page.entries]
 
     def imageable(self) -> Imageable:
         """Tells whether the session can be suspended or branched now, and what is in the way."""
-        return run(self._calls.fetch(requests.imageable(self.id), Imageable._read))
+        return run(self._calls.fetch(images.imageable(self.id), Imageable._read))
+
+    def checkpoint(self, name: Optional[str] = None) -> Checkpoint:
+        """Keeps the present state of the session, which goes on, for `rollback` and `branch`.
+
+        Args:
+            name: The daemon chooses one if not given.
+
+        Raises:
+            Conflict: The name is taken, or something is in the way (`not_imageable`), which
+                `imageable()` names.
+            QuotaExceeded: The tenant has as many images, or bytes of them, as it may.
+        """
+        return run(self._calls.fetch(images.checkpoint(self.id, name), Checkpoint._read))
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Returns the checkpoints, oldest first. A suspended session is not resumed."""
+        return run(self._calls.fetch(images.checkpoints(self.id), checkpoint_list))
+
+    def delete_checkpoint(self, name: str) -> bool:
+        """Deletes a checkpoint. Returns whether it existed."""
+        return run(self._calls.delete(images.delete_checkpoint(self.id, name)))
+
+    def rollback(self, checkpoint: str) -> SessionInfo:
+        """Takes the session back to a checkpoint, and ends what it runs. The checkpoint stays.
+
+        Memory, working directory and `/tmp` go back together. Homes, volumes and what left through
+        the network do not.
+
+        Raises:
+            NotFound: There is no such checkpoint (`unknown_checkpoint`).
+        """
+        return run(self._calls.fetch(images.rollback(self.id, checkpoint), SessionInfo._read))
 
     def preview(self, port: int) -> Preview:
         """Shows the server on this port of the session to browsers, on an origin of its own."""

@@ -17,7 +17,7 @@ from .approval import Approval, ApprovalEgress, ApprovalExecution, ApprovalRules
 from .environment import BuildInfo, BuiltEnvironment
 from .home import HomeInfo, Storage, VolumeInfo, VolumeMount
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
-from .image import Imageable, SessionImage
+from .image import Checkpoint, Imageable, SessionImage
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
 from .names import Cause, HomeKind, Network, Status
 from .outcome import (
@@ -56,6 +56,7 @@ __all__ = [
     "Capacity",
     "Cause",
     "ChangedFile",
+    "Checkpoint",
     "Completeness",
     "Completion",
     "Completions",

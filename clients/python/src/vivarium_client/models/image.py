@@ -1,4 +1,4 @@
-"""Images of suspended sessions."""
+"""Images of sessions: suspended ones, and checkpoints."""
 
 from __future__ import annotations
 
@@ -39,3 +39,24 @@ class Imageable:
     @classmethod
     def _read(cls, reader: Reader) -> Imageable:
         return cls(reader.flag("imageable"), reader.strings("reasons"))
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state of a session that it can be rolled back to."""
+
+    name: str
+    created_at: datetime
+    size_bytes: int
+    """Memory and files, compressed."""
+    executions: int
+    """The number of the last execution before it."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> Checkpoint:
+        return cls(
+            reader.required_text("name"),
+            reader.time("created_at"),
+            reader.integer("size_bytes"),
+            reader.integer("executions"),
+        )

@@ -1,0 +1,31 @@
+/** The API's calls that make images of sessions, or sessions of them, as requests. */
+
+import { sourceOf } from "./content.js";
+import { path, post, type Request } from "./request.js";
+
+/** POST /v1/sessions/{id}/branch */
+export function branch(
+  sessionId: string,
+  count: number,
+  checkpoint: string | undefined,
+): Request {
+  // Sent again it would make other sessions.
+  return postOnce(sessionId, "branch", { count, checkpoint });
+}
+
+/** POST /v1/sessions/{id}/checkpoints */
+export function checkpoint(sessionId: string, name: string | undefined): Request {
+  // Sent again it would be another checkpoint, or find its name taken.
+  return postOnce(sessionId, "checkpoints", { name });
+}
+
+/** POST /v1/sessions/{id}/rollback */
+export function rollback(sessionId: string, checkpoint: string): Request {
+  // Sent again it would undo what was done after the first.
+  return postOnce(sessionId, "rollback", { checkpoint });
+}
+
+function postOnce(sessionId: string, call: string, fields: object): Request {
+  const options = { idempotent: false, patience: "work" as const };
+  return post(path("sessions", sessionId, call), sourceOf(JSON.stringify(fields)), options);
+}
