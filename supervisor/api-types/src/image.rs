@@ -32,13 +32,16 @@ pub struct ImageableReply {
 }
 
 /// How to branch a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BranchRequest {
     /// How many sessions to make, 1 to 100.
     #[serde(default = "one")]
     #[schema(minimum = 1, maximum = 100, default = 1)]
     pub count: u32,
+    /// The checkpoint whose state they get; null for the session's present state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
 }
 
 const fn one() -> u32 {
@@ -47,7 +50,7 @@ const fn one() -> u32 {
 
 impl Default for BranchRequest {
     fn default() -> Self {
-        Self { count: one() }
+        Self { count: one(), checkpoint: None }
     }
 }
 
@@ -56,4 +59,40 @@ impl Default for BranchRequest {
 pub struct BranchReply {
     /// As many as requested: if one cannot be made, the request fails and none is left.
     pub sessions: Vec<SessionInfo>,
+}
+
+/// How to name a checkpoint.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointRequest {
+    /// 1 to 64 of A-Z a-z 0-9 _ -; null for the least number that none of the session's has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// What a session was at a moment, to go back to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Checkpoint {
+    pub name: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// Bytes on disk: memory and files, compressed.
+    pub size_bytes: u64,
+    /// The number of the session's last execution then.
+    pub executions: u64,
+}
+
+/// The checkpoints of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CheckpointList {
+    /// The oldest first.
+    pub checkpoints: Vec<Checkpoint>,
+}
+
+/// Where a session goes back to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RollbackRequest {
+    /// The name of one of its checkpoints.
+    pub checkpoint: String,
 }

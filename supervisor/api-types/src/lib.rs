@@ -68,7 +68,10 @@ pub use files::{
 pub use homes::{
     HomeInfo, HomeKind, HomeList, StorageInfo, VolumeInfo, VolumeList, VolumeMount, VolumeSpec,
 };
-pub use image::{BranchReply, BranchRequest, ImageInfo, ImageableReply, MAX_BRANCHES};
+pub use image::{
+    BranchReply, BranchRequest, Checkpoint, CheckpointList, CheckpointRequest, ImageInfo,
+    ImageableReply, MAX_BRANCHES, RollbackRequest,
+};
 pub use kept::{ExecutionInfo, ExecutionKind, ExecutionPage, ExecutionSummary, Progress};
 pub use limits::{LimitsInfo, LimitsSpec};
 pub use listen_addr::ListenAddr;

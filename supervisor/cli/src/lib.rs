@@ -13,6 +13,7 @@ mod attach;
 mod audit;
 mod bench;
 mod branch;
+mod checkpoints;
 mod config;
 mod contexts;
 mod doctor;
@@ -109,6 +110,11 @@ enum Command {
     Sessions(sessions::Command),
     /// Makes sessions from the state of another, and prints their ids.
     Branch(branch::Args),
+    /// Manages the checkpoints of a session of a daemon: what it was, to go back to.
+    #[command(subcommand)]
+    Checkpoints(checkpoints::Command),
+    /// Has a session be what it was at a checkpoint, memory and files; what runs in it ends.
+    Rollback(checkpoints::One),
     /// Manages the contexts of a session of a daemon: kernels beside each other.
     #[command(subcommand)]
     Contexts(contexts::Command),
@@ -180,6 +186,8 @@ pub fn main() -> ExitCode {
         Command::Volumes(command) => homes::main_volumes(&command),
         Command::Sessions(command) => sessions::main(&command),
         Command::Branch(args) => branch::main(&args),
+        Command::Checkpoints(command) => checkpoints::main(&command),
+        Command::Rollback(args) => checkpoints::rollback(&args),
         Command::Contexts(command) => contexts::main(&command),
         Command::Executions(command) => executions::main(&command),
         Command::Approvals(command) => approvals::main(&command),

@@ -1,7 +1,10 @@
 //! Suspending and resuming sessions, and making sessions from others.
 
 use hyper::Method;
-use vivarium_api_types::{BranchReply, BranchRequest, ImageableReply, SessionInfo};
+use vivarium_api_types::{
+    BranchReply, BranchRequest, Checkpoint, CheckpointList, CheckpointRequest, ImageableReply,
+    RollbackRequest, SessionInfo,
+};
 
 use super::{ApiRequest, Client, ClientError, path};
 
@@ -25,6 +28,39 @@ impl Client {
         request: &BranchRequest,
     ) -> Result<BranchReply, ClientError> {
         let at = format!("{}/branch", path::session(id));
+        self.json(Method::POST, &at, Some(request)).await
+    }
+
+    /// Keeps what a session is now, to go back to.
+    pub async fn make_checkpoint(
+        &mut self,
+        session: &str,
+        request: &CheckpointRequest,
+    ) -> Result<Checkpoint, ClientError> {
+        self.json(Method::POST, &path::checkpoints(session), Some(request)).await
+    }
+
+    /// The checkpoints of a session, the oldest first.
+    pub async fn list_checkpoints(&mut self, session: &str) -> Result<CheckpointList, ClientError> {
+        self.call(ApiRequest::new(Method::GET, &path::checkpoints(session))).await
+    }
+
+    /// Deletes a checkpoint.
+    pub async fn delete_checkpoint(
+        &mut self,
+        session: &str,
+        name: &str,
+    ) -> Result<(), ClientError> {
+        self.call(ApiRequest::new(Method::DELETE, &path::checkpoint(session, name))).await
+    }
+
+    /// Has a session be what it was at a checkpoint; what runs in it ends.
+    pub async fn roll_back(
+        &mut self,
+        session: &str,
+        request: &RollbackRequest,
+    ) -> Result<SessionInfo, ClientError> {
+        let at = format!("{}/rollback", path::session(session));
         self.json(Method::POST, &at, Some(request)).await
     }
 

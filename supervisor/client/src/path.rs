@@ -19,6 +19,14 @@ pub(super) fn context(session_id: &str, id: &str) -> String {
     format!("{}/{}", contexts(session_id), encode(id))
 }
 
+pub(super) fn checkpoints(session_id: &str) -> String {
+    format!("{}/checkpoints", session(session_id))
+}
+
+pub(super) fn checkpoint(session_id: &str, name: &str) -> String {
+    format!("{}/{}", checkpoints(session_id), encode(name))
+}
+
 pub(super) fn execution(session_id: &str, id: &str) -> String {
     format!("{}/executions/{}", session(session_id), encode(id))
 }

@@ -166,8 +166,12 @@ fn asked(ask: impl AsyncFnOnce(Client)) -> Vec<String> {
 
 #[test]
 fn every_route_has_its_method() {
-    use vivarium_api_types::{BranchRequest, CompleteReply, ContextSpec, ProbeRequest};
-    use vivarium_api_types::{Change, FileChange, FilePage, Page, PtySize, SessionQuery};
+    use vivarium_api_types::{
+        BranchRequest, CheckpointRequest, CompleteReply, ContextSpec, ProbeRequest,
+    };
+    use vivarium_api_types::{
+        Change, FileChange, FilePage, Page, PtySize, RollbackRequest, SessionQuery,
+    };
     use vivarium_api_types::{SessionPatch, SessionState};
     let seen = asked(async |mut client| {
         // None of the answers is the route's: only what is asked counts here.
@@ -190,7 +194,12 @@ fn every_route_has_its_method() {
         drop(c.keepalive("s").await);
         drop(c.suspend_session("s").await);
         drop(c.resume_session("s").await);
-        drop(c.branch_session("s", &BranchRequest { count: 3 }).await);
+        let request = BranchRequest { count: 3, checkpoint: Some("a".into()) };
+        drop(c.branch_session("s", &request).await);
+        drop(c.make_checkpoint("s", &CheckpointRequest { name: Some("a".into()) }).await);
+        drop(c.list_checkpoints("s").await);
+        c.delete_checkpoint("s", "a").await.unwrap();
+        drop(c.roll_back("s", &RollbackRequest { checkpoint: "a".into() }).await);
         drop(c.imageable("s").await);
         drop(c.list_contexts("s").await);
         drop(c.open_context("s", &ContextSpec { id: Some("a".into()) }).await);
@@ -231,7 +240,11 @@ fn every_route_has_its_method() {
         "POST /v1/sessions/s/keepalive",
         "POST /v1/sessions/s/suspend",
         "POST /v1/sessions/s/resume",
-        "POST /v1/sessions/s/branch {\"count\":3}",
+        "POST /v1/sessions/s/branch {\"count\":3,\"checkpoint\":\"a\"}",
+        "POST /v1/sessions/s/checkpoints {\"name\":\"a\"}",
+        "GET /v1/sessions/s/checkpoints",
+        "DELETE /v1/sessions/s/checkpoints/a",
+        "POST /v1/sessions/s/rollback {\"checkpoint\":\"a\"}",
         "GET /v1/sessions/s/imageable",
         "GET /v1/sessions/s/contexts",
         "POST /v1/sessions/s/contexts {\"id\":\"a\"}",

@@ -283,6 +283,9 @@ impl Engine {
                 },
                 found => found?.close(Cause::Deleted).await,
             }
+            if let Ok(images) = self.images() {
+                images.checkpoints.end(tenant, id);
+            }
             return Ok(());
         }
     }

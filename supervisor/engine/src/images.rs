@@ -6,167 +6,57 @@
 //! images/.templates/ENV/…  what their templates had in memory (bases.rs)
 //! images/TENANT/ID/record  what the session is: JSON
 //! images/TENANT/ID/kernel  memory and files, as its kernel wrote them (agent/src/image/format.rs): zstd
+//! images/.checkpoints/…    what sessions can go back to (checkpoints.rs)
 //! images/TENANT/.new-…     being made; removed when a daemon starts
 //! ```
 
 pub(crate) mod bases;
+mod checkpoints;
+mod obstacle;
+mod place;
+mod record;
 mod seal;
 pub(crate) mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use nix::fcntl::Flock;
-use serde::{Deserialize, Serialize};
-use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
-use vivarium_api_types::{ImageInfo, SessionInfo, SessionSpec};
 use vivarium_audit::Hash;
-use vivarium_metrics::families::images::ObstacleKind;
-use vivarium_protocol::message::ExecutionNumber;
 
 use self::bases::Bases;
+use self::checkpoints::Checkpoints;
+pub(crate) use self::obstacle::Obstacle;
+pub(crate) use self::place::Place;
+use self::place::Slot;
+pub(crate) use self::record::{Image, KernelFile, Record, Unfinished};
 use self::seal::{SealKey, What};
 use crate::private_dir;
 use crate::recover::remove_tree;
 
 const ROOT: &str = "images";
 const TEMPLATES: &str = ".templates";
+const CHECKPOINTS: &str = ".checkpoints";
 const KEY: &str = ".key";
 const RECORD: &str = "record";
 const KERNEL: &str = "kernel";
 const UNFINISHED_PREFIX: &str = ".new-";
 
-/// Of what is below the directory. What has another is not resumed.
-const VERSION: u32 = 1;
-
-/// What an image says of its session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Record {
-    version: u32,
-    /// What another session has to be asked for to be the same.
-    pub(crate) spec: SessionSpec,
-    /// As it was when it was suspended.
-    pub(crate) info: SessionInfo,
-    /// The number of its last execution.
-    pub(crate) executions: ExecutionNumber,
-    pub(crate) suspended_at: Timestamp,
-    pub(crate) size_bytes: u64,
-    /// The fingerprint of its kernel's template.
-    pub(crate) template: Hash,
-    /// The name that its kernel's file is sealed with.
-    image: Uuid,
-}
-
-impl Record {
-    pub(crate) fn new(
-        spec: SessionSpec,
-        info: SessionInfo,
-        executions: ExecutionNumber,
-        unfinished: &Unfinished,
-        template: Hash,
-    ) -> io::Result<Self> {
-        let (version, suspended_at) = (VERSION, Timestamp::now());
-        let (size_bytes, image) = (unfinished.size_bytes()?, unfinished.image);
-        Ok(Self { version, spec, info, executions, suspended_at, size_bytes, template, image })
-    }
-
-    /// What lists show of the session.
-    pub(crate) fn info(&self, expire_after: Option<Duration>) -> SessionInfo {
-        let image = ImageInfo {
-            size_bytes: self.size_bytes,
-            suspended_at: self.suspended_at,
-            expires_at: self.expires_at(expire_after),
-        };
-        SessionInfo { image: Some(image), ..self.info.clone() }
-    }
-
-    /// Whether it is to be deleted: nobody resumed it in time, or its session's deadline has passed.
-    pub(crate) fn is_over(&self, expire_after: Option<Duration>) -> bool {
-        let now = Timestamp::now();
-        let ends = [self.expires_at(expire_after), self.spec.deadline];
-        ends.into_iter().flatten().any(|end| end <= now)
-    }
-
-    fn expires_at(&self, expire_after: Option<Duration>) -> Option<Timestamp> {
-        self.suspended_at.checked_add(expire_after?).ok()
-    }
-}
-
-/// A session that is suspended.
-#[derive(Debug, Clone)]
-pub(crate) struct Image {
-    dir: PathBuf,
-    key: SealKey,
-    pub(crate) record: Arc<Record>,
-}
-
-impl Image {
-    /// What its kernel wrote. Blocks.
-    pub(crate) fn open(&self) -> io::Result<impl Read + Send + use<>> {
-        let sealed = File::open(self.dir.join(KERNEL))?;
-        let image = self.record.image.to_string();
-        zstd::Decoder::new(self.key.open(sealed, What::Kernel { image: &image })?)
-    }
-}
-
-/// A session that is being suspended or resumed, or is suspended. Whoever moves it holds the lock; there is
-/// nothing in it while it is awake.
-type Slot = Arc<tokio::sync::Mutex<Option<Image>>>;
-
+/// A tenant and an id.
 type Key = (String, String);
-
-/// The place of a session, held: nobody else suspends, resumes, branches or deletes it meanwhile.
-pub(crate) struct Place {
-    images: Arc<Images>,
-    key: Key,
-    slot: Option<OwnedMutexGuard<Option<Image>>>,
-}
-
-impl Place {
-    /// Its image; `None` while the session is awake.
-    pub(crate) fn image(&self) -> Option<&Image> {
-        self.slot.as_ref()?.as_ref()
-    }
-
-    /// The session is suspended from now on.
-    pub(crate) fn put(&mut self, image: Image) {
-        if let Some(slot) = &mut self.slot {
-            **slot = Some(image);
-        }
-    }
-
-    /// Removes the image: its session is awake, or to be no more. Whether there was one.
-    pub(crate) fn remove(&mut self) -> bool {
-        let Some(image) = self.slot.as_mut().and_then(|slot| slot.take()) else { return false };
-        lock(&self.images.suspended).remove(&self.key);
-        if let Err(error) = remove_tree(&image.dir) {
-            tracing::warn!(%error, session = self.key.1, "an image that is not needed stays");
-        }
-        true
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.slot = None;
-        self.images.forget(&self.key);
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct Images {
     root: PathBuf,
     key: SealKey,
     pub(crate) bases: Bases,
+    pub(crate) checkpoints: Checkpoints,
     slots: Mutex<BTreeMap<Key, Slot>>,
     /// What lists show, by the same keys.
     suspended: Mutex<BTreeMap<Key, Arc<Record>>>,
@@ -204,9 +94,12 @@ impl Images {
         };
         let key = key.map_err(OpenError::Key)?;
         let bases = Bases::new(root.join(TEMPLATES), key.clone());
+        let checkpoints = Checkpoints::new(root.join(CHECKPOINTS), key.clone());
         let (slots, suspended) = (Mutex::default(), Mutex::default());
-        let images = Self { root, key, bases, slots, suspended, _lock: lock };
-        if images.find_kept()? {
+        let images = Self { root, key, bases, checkpoints, slots, suspended, _lock: lock };
+        let all_read = images.find_kept()?;
+        let has_ended = |tenant: &str, id: &str| all_read && images.record(tenant, id).is_none();
+        if images.checkpoints.find_kept(has_ended)? && all_read {
             images.bases.keep_only(&images.used_templates())?;
         }
         Ok(images)
@@ -221,7 +114,8 @@ impl Images {
                     remove_tree(&dir)?;
                     continue;
                 }
-                match self.read_record(&dir, (&tenant, &id)) {
+                let what = What::Record { tenant: &tenant, session: &id };
+                match Record::read(&dir, &self.key, what) {
                     Ok(record) => {
                         let (place, record) = ((tenant.clone(), id), Arc::new(record));
                         lock(&self.suspended).insert(place.clone(), Arc::clone(&record));
@@ -239,20 +133,10 @@ impl Images {
         Ok(all_read)
     }
 
-    fn read_record(&self, dir: &Path, (tenant, session): (&str, &str)) -> io::Result<Record> {
-        let mut text = Vec::new();
-        let sealed = File::open(dir.join(RECORD))?;
-        self.key.open(sealed, What::Record { tenant, session })?.read_to_end(&mut text)?;
-        let record: Record = serde_json::from_slice(&text)?;
-        if record.version != VERSION || !dir.join(KERNEL).exists() {
-            return Err(io::Error::other("it is of another version, or not whole"));
-        }
-        Ok(record)
-    }
-
     fn used_templates(&self) -> BTreeSet<(String, Hash)> {
-        let suspended = lock(&self.suspended);
-        suspended.values().map(|it| (it.info.environment.clone(), it.template)).collect()
+        let suspended = lock(&self.suspended).values().cloned().collect::<Vec<_>>();
+        let all = suspended.into_iter().chain(self.checkpoints.records());
+        all.map(|it| (it.info.environment.clone(), it.template)).collect()
     }
 
     /// Waits until nobody else holds a session's place.
@@ -288,10 +172,11 @@ impl Images {
         found.take(limit).map(Arc::clone).collect()
     }
 
-    /// How many a tenant has, and their bytes.
+    /// How many a tenant has, checkpoints too, and their bytes.
     pub(crate) fn used_by(&self, tenant: &str) -> (u64, u64) {
-        of(&lock(&self.suspended), tenant, "")
-            .fold((0, 0), |(count, bytes), record| (count + 1, bytes + record.size_bytes))
+        let suspended = of(&lock(&self.suspended), tenant, "").cloned().collect::<Vec<_>>();
+        let all = suspended.into_iter().chain(self.checkpoints.records_of(tenant));
+        all.fold((0, 0), |(count, bytes), record| (count + 1, bytes + record.size_bytes))
     }
 
     /// The tenants and ids of those whose time is over.
@@ -301,14 +186,15 @@ impl Images {
         over.map(|(key, _)| key.clone()).collect()
     }
 
-    /// How many each tenant has, and their bytes.
+    /// How many each tenant has, checkpoints too, and their bytes.
     pub(crate) fn totals(&self) -> BTreeMap<String, (u64, u64)> {
-        let mut totals: BTreeMap<_, (u64, u64)> = BTreeMap::new();
-        for ((tenant, _), record) in &*lock(&self.suspended) {
-            let (count, bytes) = totals.entry(tenant.clone()).or_default();
-            *count += 1;
-            *bytes += record.size_bytes;
-        }
+        let mut totals: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        let mut add = |record: &Record| {
+            let (count, bytes) = totals.entry(record.info.tenant.clone()).or_default();
+            (*count, *bytes) = (*count + 1, *bytes + record.size_bytes);
+        };
+        lock(&self.suspended).values().for_each(|record| add(record));
+        self.checkpoints.records().iter().for_each(|record| add(record));
         totals
     }
 
@@ -320,6 +206,13 @@ impl Images {
         Ok(Unfinished { dir, key: self.key.clone(), image: Uuid::new_v4() })
     }
 
+    /// The same with the content of an image that there is. Blocks.
+    pub(crate) fn begin_with(&self, tenant: &str, image: &Image) -> io::Result<Unfinished> {
+        let unfinished = Unfinished { image: image.record.image, ..self.begin(tenant)? };
+        fs::hard_link(image.dir.join(KERNEL), unfinished.dir.path().join(KERNEL))?;
+        Ok(unfinished)
+    }
+
     /// Puts a whole image in its place: from now on the session is suspended. Blocks.
     pub(crate) fn keep(
         &self,
@@ -327,15 +220,11 @@ impl Images {
         unfinished: Unfinished,
         record: Record,
     ) -> io::Result<Image> {
-        let file = File::create_new(unfinished.dir.path().join(RECORD))?;
-        let mut sealing = self.key.seal(file, What::Record { tenant, session: id })?;
-        sealing.write_all(&serde_json::to_vec(&record)?)?;
-        sealing.finish()?.sync_all()?;
-        File::open(unfinished.dir.path())?.sync_all()?;
+        unfinished.finish(What::Record { tenant, session: id }, &record)?;
         let parent = self.root.join(tenant);
         let dir = parent.join(id);
         if dir.exists() {
-            // What could not be read when the daemon started: this session has its id now.
+            // One that could not be read when the daemon started: this session has its id now.
             remove_tree(&dir)?;
         }
         fs::rename(unfinished.dir.path(), &dir)?;
@@ -377,59 +266,11 @@ fn subdirectories(dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         if let Ok(name) = entry.file_name().into_string()
-            && name != TEMPLATES
+            && ![TEMPLATES, CHECKPOINTS].contains(&name.as_str())
             && entry.file_type()?.is_dir()
         {
             found.push((name, entry.path()));
         }
     }
     Ok(found)
-}
-
-/// What keeps a session from being suspended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Obstacle {
-    pub kind: ObstacleKind,
-    /// What it is, and what to do about it.
-    pub text: String,
-}
-
-impl fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-/// An image that is being made, or that is needed for a while only.
-#[derive(Debug)]
-pub(crate) struct Unfinished {
-    dir: tempfile::TempDir,
-    key: SealKey,
-    image: Uuid,
-}
-
-impl Unfinished {
-    /// Takes what its kernel writes.
-    pub(crate) fn create(&self) -> io::Result<KernelFile> {
-        let path = self.dir.path().join(KERNEL);
-        Ok(KernelFile { file: File::create_new(path)?, key: self.key.clone(), image: self.image })
-    }
-
-    fn size_bytes(&self) -> io::Result<u64> {
-        Ok(fs::metadata(self.dir.path().join(KERNEL))?.len())
-    }
-
-    /// The image that it is, as long as `self` is there.
-    pub(crate) fn image(&self, record: Record) -> Image {
-        let (dir, key) = (self.dir.path().to_owned(), self.key.clone());
-        Image { dir, key, record: Arc::new(record) }
-    }
-}
-
-/// An empty file for what a kernel writes.
-#[derive(Debug)]
-pub(crate) struct KernelFile {
-    file: File,
-    key: SealKey,
-    image: Uuid,
 }

@@ -8,7 +8,7 @@ use vivarium_tests::http::Client;
 use crate::over_both;
 
 /// Every route of SPEC section 3 that this version has.
-const ROUTES: [(&str, &str); 80] = [
+const ROUTES: [(&str, &str); 84] = [
     ("post", "/v1/sessions"),
     ("get", "/v1/sessions"),
     ("get", "/v1/sessions/{id}"),
@@ -31,6 +31,10 @@ const ROUTES: [(&str, &str); 80] = [
     ("post", "/v1/sessions/{id}/resume"),
     ("post", "/v1/sessions/{id}/branch"),
     ("get", "/v1/sessions/{id}/imageable"),
+    ("post", "/v1/sessions/{id}/checkpoints"),
+    ("get", "/v1/sessions/{id}/checkpoints"),
+    ("delete", "/v1/sessions/{id}/checkpoints/{name}"),
+    ("post", "/v1/sessions/{id}/rollback"),
     ("post", "/v1/run"),
     ("get", "/v1/host"),
     ("get", "/healthz"),

@@ -63,6 +63,10 @@ fn calls() -> Vec<(&'static str, &'static str, Option<Value>)> {
         ("POST", "/suspend", None),
         ("POST", "/resume", None),
         ("POST", "/branch", Some(json!({"count": 1}))),
+        ("POST", "/checkpoints", Some(json!({"name": "stolen"}))),
+        ("GET", "/checkpoints", None),
+        ("DELETE", "/checkpoints/kept", None),
+        ("POST", "/rollback", Some(json!({"checkpoint": "kept"}))),
         ("POST", "/execute", code()),
         ("POST", "/commands", Some(json!({"argv": ["cat", "file"]}))),
         ("POST", "/complete", code()),
@@ -94,9 +98,12 @@ fn calls() -> Vec<(&'static str, &'static str, Option<Value>)> {
 
 /// What the session's own tenant is refused, as there is no such command, server or preview, and as
 /// its environment has no images. What is refused is known to be there.
-const REFUSED_TO_ALL: [&str; 7] = [
+const REFUSED_TO_ALL: [&str; 10] = [
     "/suspend",
     "/branch",
+    "/checkpoints",
+    "/checkpoints/kept",
+    "/rollback",
     "/executions/1/signal",
     "/executions/1/resize",
     "/executions/1/stdin",
@@ -112,7 +119,7 @@ fn every_call_of_the_api_is_tried() {
         let Some(rest) = path.strip_prefix("/v1/sessions/{id}") else { continue };
         let rest = rest.replace("{path}", "file").replace("{execution_id}", "1");
         let rest = rest.replace("{port}", "8000").replace("{context}", "other");
-        let rest = rest.replace("{part}", "stdout");
+        let rest = rest.replace("{part}", "stdout").replace("{name}", "kept");
         for method in operations.as_object().unwrap().keys().filter(|key| *key != "parameters") {
             // A tar archive into the workdir goes by its own media type; a watch has no end.
             let elsewhere = [("put", "/files"), ("get", "/watch")];

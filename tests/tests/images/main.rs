@@ -4,6 +4,7 @@
 
 mod bounds;
 mod branches;
+mod checkpoints;
 mod hostile;
 mod lives;
 mod obstacles;

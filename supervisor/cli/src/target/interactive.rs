@@ -48,9 +48,10 @@ impl Target {
     ) -> Result<Vec<SessionInfo>, Failure> {
         match self {
             Self::Embedded(_) => Err(needs_daemon("a session that is to be branched")),
-            Self::Daemon(remote) => {
-                Ok(client(remote).branch_session(session, &BranchRequest { count }).await?.sessions)
-            }
+            Self::Daemon(remote) => Ok(client(remote)
+                .branch_session(session, &BranchRequest { count, checkpoint: None })
+                .await?
+                .sessions),
         }
     }
 

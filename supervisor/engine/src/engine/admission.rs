@@ -207,6 +207,9 @@ impl Engine {
             session.was_asked_for(asked_for);
             if suspended {
                 session.begin_suspension();
+            } else if let Ok(images) = self.images() {
+                // Of another session that had this id.
+                images.checkpoints.end(tenant, &session.identity.id);
             }
             Ok(session)
         };

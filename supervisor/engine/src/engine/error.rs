@@ -93,9 +93,13 @@ pub enum EngineError {
     /// Why a session can not be suspended.
     #[error("this session cannot be suspended: {}", texts(.0))]
     NotImageable(Vec<Obstacle>),
+    #[error("this session has no checkpoint {0:?}")]
+    UnknownCheckpoint(String),
+    #[error("this session has a checkpoint {0:?} already: delete it first")]
+    CheckpointExists(String),
     /// The tenant has as many images as it may, or as many bytes of them.
     #[error(
-        "the tenant's suspended sessions fill their room: images.max_mb, images.max_per_tenant"
+        "the tenant's suspended sessions and checkpoints fill their room: images.max_mb, images.max_per_tenant"
     )]
     ImagesFull,
     /// An image could not be written, or put into a kernel.
@@ -231,6 +235,8 @@ impl EngineError {
             Self::Busy => "busy",
             Self::Suspended(_) => "suspended",
             Self::NotImageable(_) => "not_imageable",
+            Self::UnknownCheckpoint(_) => "unknown_checkpoint",
+            Self::CheckpointExists(_) => "checkpoint_exists",
             Self::ImagesFull => "images_full",
             Self::Image(_) => "image_failed",
             Self::UnknownExecution(_) => "unknown_execution",

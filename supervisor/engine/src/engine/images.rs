@@ -5,6 +5,8 @@
 //! goes on if one fails. It is resumed in the opposite order: another session is made, with all layers, as any;
 //! files and memory are put into it; and only then does the image go.
 
+mod branch;
+mod checkpoints;
 mod transfer;
 
 use std::collections::BTreeMap;
@@ -14,9 +16,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
-use vivarium_api_types::{
-    ImageableReply, MAX_BRANCHES, SessionInfo, SessionQuery, SessionSpec, SessionState,
-};
+use vivarium_api_types::{ImageableReply, SessionInfo, SessionQuery, SessionState};
 use vivarium_metrics::Families;
 use vivarium_protocol::outcome::Cause;
 
@@ -152,95 +152,6 @@ impl Engine {
         task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
     }
 
-    /// Makes sessions from the state of one, which goes on: all of them, or none.
-    pub async fn branch(
-        &self,
-        tenant: &str,
-        id: &str,
-        count: u32,
-    ) -> Result<Vec<SessionInfo>, EngineError> {
-        if !(1..=MAX_BRANCHES).contains(&count) {
-            let reason = format!("give a whole number from 1 to {MAX_BRANCHES}, not {count}");
-            return Err(EngineError::invalid("count", reason));
-        }
-        self.check_admits(tenant)?;
-        match self.find(tenant, id) {
-            Ok(_) | Err(EngineError::Suspended(_)) => {}
-            Err(error) => return Err(error),
-        }
-        let images = self.images()?;
-        let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
-        let task = tokio::spawn(async move {
-            let place = images.hold(&owner, &id).await;
-            if let Some(image) = place.image() {
-                return engine.make_branches(&images, image, count).await;
-            }
-            let Some(session) = engine.inner.registry.get(&owner, &id) else {
-                return Err(EngineError::UnknownSession(id));
-            };
-            engine.branch_awake(&images, session, place, count).await
-        });
-        task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
-    }
-
-    /// Of a session that is awake. It goes on, and its place is free, once its kernel has forked.
-    async fn branch_awake(
-        &self,
-        images: &Arc<Images>,
-        session: Arc<Session>,
-        place: Place,
-        count: u32,
-    ) -> Result<Vec<SessionInfo>, EngineError> {
-        session.started().await.map_err(EngineError::NotStarted)?;
-        if !session.begin_suspension() {
-            return Err(EngineError::Suspended(session.identity.id.clone()));
-        }
-        let still = Still { session: Arc::clone(&session), _place: place };
-        let (unfinished, record) = self.make_image(images, &session, move || drop(still)).await?;
-        self.make_branches(images, &unfinished.image(record), count).await
-    }
-
-    async fn make_branches(
-        &self,
-        images: &Arc<Images>,
-        image: &Image,
-        count: u32,
-    ) -> Result<Vec<SessionInfo>, EngineError> {
-        let spec = SessionSpec { id: None, ..image.record.spec.clone() };
-        let turns = Arc::new(Semaphore::new(AT_ONCE));
-        let mut making = JoinSet::new();
-        for _ in 0..count {
-            let (engine, images, image) = (self.clone(), Arc::clone(images), image.clone());
-            let (turns, spec) = (Arc::clone(&turns), spec.clone());
-            making.spawn(async move {
-                let Ok(turn) = turns.acquire().await else {
-                    return Ok(None); // Another could not be made.
-                };
-                let session = engine.wake(&images, &image, spec).await?;
-                session.end_suspension();
-                drop(turn);
-                Ok(Some(session))
-            });
-        }
-        let (mut sessions, mut failed) = (Vec::new(), None);
-        while let Some(made) = making.join_next().await {
-            match blocked(made).and_then(|made| made) {
-                Ok(session) => sessions.extend(session),
-                Err(error) => {
-                    turns.close();
-                    failed.get_or_insert(error);
-                }
-            }
-        }
-        let Some(error) = failed else {
-            return Ok(sessions.iter().map(|session| self.info(session)).collect());
-        };
-        for session in sessions {
-            session.close(Cause::Deleted).await;
-        }
-        Err(error)
-    }
-
     /// Whether a session can be suspended now.
     pub async fn imageable(&self, tenant: &str, id: &str) -> Result<ImageableReply, EngineError> {
         self.check_admits(tenant)?;
@@ -326,6 +237,11 @@ impl Engine {
                 tracing::info!(tenant, session = id, "a suspended session has expired");
                 engine.delete_image(&tenant, &id).await;
             });
+        }
+        for (tenant, id) in images.checkpoints.sessions() {
+            if self.exists(&tenant, &id).is_err() && images.try_hold(&tenant, &id).is_some() {
+                images.checkpoints.end(&tenant, &id);
+            }
         }
         let Some(after) = settings.images.suspend_after else { return };
         if self.is_draining() {

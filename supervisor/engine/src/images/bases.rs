@@ -39,7 +39,7 @@ pub(crate) enum BaseError {
 }
 
 /// Pages in which two templates differ, as a kernel reads them: a count, and as often an address and a page.
-type Differences = Arc<Vec<u8>>;
+pub(crate) type Differences = Arc<Vec<u8>>;
 
 #[derive(Debug)]
 pub(crate) struct Bases {

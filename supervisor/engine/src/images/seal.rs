@@ -85,6 +85,10 @@ pub(crate) enum What<'a> {
         tenant: &'a str,
         session: &'a str,
     },
+    Checkpoint {
+        tenant: &'a str,
+        session: &'a str,
+    },
     /// Of the image that has this name in its record.
     Kernel {
         image: &'a str,
@@ -100,6 +104,7 @@ impl What<'_> {
     fn bytes(self) -> Vec<u8> {
         let parts = match self {
             Self::Record { tenant, session } => ["record", tenant, session],
+            Self::Checkpoint { tenant, session } => ["checkpoint", tenant, session],
             Self::Kernel { image } => ["kernel", image, ""],
             Self::Template { environment, fingerprint } => ["template", environment, fingerprint],
         };

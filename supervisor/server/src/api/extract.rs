@@ -40,6 +40,12 @@ pub(super) struct ContextId {
     pub(super) context: String,
 }
 
+/// The id of a session and the name of one of its checkpoints in a path.
+pub(super) struct CheckpointName {
+    pub(super) id: String,
+    pub(super) name: String,
+}
+
 /// The ids of an execution and the name of a part of its outcome in a path.
 pub(super) struct OutputPart {
     pub(super) id: String,
@@ -121,6 +127,17 @@ impl FromRequestParts<Shared> for ContextId {
             .await
             .map(|Path((id, context))| Self { id, context })
             .map_err(|_| EngineError::UnknownContext("?".to_owned()).into())
+    }
+}
+
+impl FromRequestParts<Shared> for CheckpointName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        Path::<(String, String)>::from_request_parts(parts, state)
+            .await
+            .map(|Path((id, name))| Self { id, name })
+            .map_err(|_| EngineError::UnknownCheckpoint("?".to_owned()).into())
     }
 }
 

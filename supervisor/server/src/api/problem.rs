@@ -139,6 +139,7 @@ impl From<EngineError> for Problem {
         let status = match &error {
             EngineError::UnknownSession(_)
             | EngineError::UnknownContext(_)
+            | EngineError::UnknownCheckpoint(_)
             | EngineError::UnknownExecution(_)
             | EngineError::UnknownApproval(_)
             | EngineError::UnknownEnvironment(_)
@@ -146,6 +147,7 @@ impl From<EngineError> for Problem {
             EngineError::ExecutionsDenied => StatusCode::FORBIDDEN,
             EngineError::Conflict(_)
             | EngineError::ContextExists(_)
+            | EngineError::CheckpointExists(_)
             | EngineError::MainContext
             | EngineError::ApprovalEnded(_)
             | EngineError::BuildRunning(_)

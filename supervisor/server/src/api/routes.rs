@@ -8,6 +8,7 @@ use super::{Problem, Shared};
 mod admin;
 mod approvals;
 mod assist;
+mod checkpoints;
 mod commands;
 mod contexts;
 mod environments;
@@ -27,6 +28,7 @@ type ApiResult<T> = Result<Json<T>, Problem>;
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     sessions::routes()
         .merge(images::routes())
+        .merge(checkpoints::routes())
         .merge(executions::routes())
         .merge(outputs::routes())
         .merge(commands::routes())

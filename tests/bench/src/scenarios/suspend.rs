@@ -1,6 +1,7 @@
 //! Sessions that are suspended, resumed and branched, beside bare Python, and what it costs sessions
 //! that they could be.
 
+mod checkpoints;
 mod unused;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,6 +113,7 @@ async fn images(daemon: &Daemon, context: &Context) -> Result<Findings, BenchErr
     for state in [SMALL, LARGE] {
         stands_still(daemon, context, &state, &mut findings).await?;
     }
+    checkpoints::measure(daemon, context, &mut findings).await?;
     branches(daemon, context, &mut findings).await?;
     Ok(findings)
 }
@@ -170,7 +172,14 @@ async fn stands_still(
     for turn in 0..=context.plan.suspends {
         let is_made = AtomicBool::new(false);
         let branch = async {
-            let reply = branching.branch_session(SESSION, &BranchRequest { count: 1 }).await;
+            let reply = loop {
+                let request = BranchRequest::default();
+                match branching.branch_session(SESSION, &request).await {
+                    // What was asked came first.
+                    Err(error) if error.code() == Some("busy") => {}
+                    reply => break reply,
+                }
+            };
             is_made.store(true, Ordering::Relaxed);
             reply
         };
@@ -205,7 +214,7 @@ async fn branches(
     for turn in 0..=context.plan.branchings {
         let counts = turn > 0;
         let start = Instant::now();
-        let request = BranchRequest { count: MAX_BRANCHES };
+        let request = BranchRequest { count: MAX_BRANCHES, checkpoint: None };
         let reply = client.branch_session(SESSION, &request).await?;
         made.add_if(counts, start.elapsed());
         let ids: Vec<_> = reply.sessions.into_iter().map(|session| session.id).collect();

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use vivarium_api_types::SessionSpec;
+use vivarium_audit::Hash;
 use vivarium_metrics::families::images::ObstacleKind;
 use vivarium_protocol::error_chain;
 use vivarium_protocol::message::{Description, ImageStep};
@@ -19,6 +20,7 @@ use vivarium_protocol::outcome::Cause;
 use super::super::execute::ResponseMode;
 use super::super::{Engine, EngineError, assist};
 use super::blocked;
+use crate::images::bases::{BaseError, Differences};
 use crate::images::stream::{self, Bounds, ReceiveError};
 use crate::images::{Image, Images, Obstacle, Record, Unfinished};
 use crate::session::{Command, Session, WorkSpec};
@@ -106,7 +108,7 @@ impl Engine {
     }
 
     /// How many bytes a tenant's next image may have.
-    fn image_room(&self, images: &Images, tenant: &str) -> Result<u64, EngineError> {
+    pub(super) fn image_room(&self, images: &Images, tenant: &str) -> Result<u64, EngineError> {
         let settings = self.settings();
         let (count, used) = images.used_by(tenant);
         let max = settings.images.max_per_tenant.get();
@@ -196,14 +198,8 @@ impl Engine {
         session: &Arc<Session>,
         memory: &Arc<TemplateMemory>,
     ) -> Result<(), EngineError> {
-        let (images, memory) = (Arc::clone(images), Arc::clone(memory));
-        let (environment, from) = (session.identity.environment.clone(), image.record.template);
-        let comparing = spawn_blocking(move || {
-            let differences = images.bases.differences(&environment, &from, &memory)?;
-            Ok::<_, crate::images::bases::BaseError>((differences, memory.fingerprint()?))
-        });
-        let (differences, to) = blocked(comparing.await)?.map_err(cannot)?;
-        let before = [*from.as_bytes(), *to.as_bytes()].concat();
+        let (differences, to) = self.differences(images, image, session, memory).await?;
+        let before = [*image.record.template.as_bytes(), *to.as_bytes()].concat();
         let (image, until) = (image.clone(), Instant::now() + WITHIN);
         let (read, write) = pipe()?;
         let sent = spawn_blocking(move || {
@@ -215,6 +211,23 @@ impl Engine {
         let lost: Vec<_> = answer?.obstacles.into_iter().map(|(_, text)| text).collect();
         sent.map_err(failed)?;
         if lost.is_empty() { Ok(()) } else { Err(cannot(lost.join("; "))) }
+    }
+
+    /// What of its template's memory differs from that of the one that the image was taken under, and which it is.
+    pub(super) async fn differences(
+        &self,
+        images: &Arc<Images>,
+        image: &Image,
+        session: &Session,
+        memory: &Arc<TemplateMemory>,
+    ) -> Result<(Differences, Hash), EngineError> {
+        let (images, memory) = (Arc::clone(images), Arc::clone(memory));
+        let (environment, from) = (session.identity.environment.clone(), image.record.template);
+        let comparing = spawn_blocking(move || {
+            let differences = images.bases.differences(&environment, &from, &memory)?;
+            Ok::<_, BaseError>((differences, memory.fingerprint()?))
+        });
+        blocked(comparing.await)?.map_err(cannot)
     }
 
     async fn ask_kernel(

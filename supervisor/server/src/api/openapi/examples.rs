@@ -29,6 +29,7 @@ fn of_schema(name: &str) -> Option<Value> {
     Some(match name {
         "BranchRequest" => json!({"count": 3}),
         "BuildRequest" => json!({"name": "analysis", "requirements": "pandas==2.2.3\n"}),
+        "CheckpointRequest" => json!({"name": "before-cleaning"}),
         "CommandRequest" => json!({"argv": ["wc", "-l", "a.txt"],
             "files": [{"name": "a.txt", "text": "one\ntwo\n"}], "timeout_ms": 10000}),
         "ContextSpec" => json!({"id": "scratch"}),
@@ -42,6 +43,7 @@ fn of_schema(name: &str) -> Option<Value> {
         "PreviewRequest" => json!({"port": 8000}),
         "ProbeRequest" => json!({"code": "import os\nos.path.ex", "cursor": 20}),
         "PtySize" => json!({"columns": 100, "rows": 30}),
+        "RollbackRequest" => json!({"checkpoint": "before-cleaning"}),
         "RunRequest" => json!({"code": "open('out.csv', 'w').write('a,b')",
             "outputs": [{"name": "out.csv", "format": "text"}], "network": "none"}),
         "SessionPatch" => json!({"metadata": {"title": "Sales", "draft": null}}),

@@ -45,7 +45,7 @@ async fn resume(
     Ok(Answer(api.engine.resume_session(&tenant, &id).await?))
 }
 
-/// Branch a session: make others from its state, and leave it as it is
+/// Branch a session: make others from its state, or a checkpoint's, and leave it as it is
 #[utoipa::path(post, path = "/v1/sessions/{id}/branch", operation_id = "branch_session",
     tag = "images", params(("id" = String, Path)), request_body = Option<BranchRequest>,
     responses((status = 201, body = BranchReply), (status = "default", body = Problem)))]
@@ -55,7 +55,7 @@ async fn branch(
     Id(id): Id,
     OptionalJson(request, _reserved): OptionalJson<BranchRequest>,
 ) -> Result<Response, Problem> {
-    let sessions = api.engine.branch(&tenant, &id, request.count).await?;
+    let sessions = api.engine.branch(&tenant, &id, request).await?;
     Ok((StatusCode::CREATED, Answer(BranchReply { sessions })).into_response())
 }
 

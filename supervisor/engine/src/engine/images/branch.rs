@@ -1,0 +1,86 @@
+//! Sessions that are made from the state of another.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use vivarium_api_types::{BranchRequest, MAX_BRANCHES, SessionInfo, SessionSpec};
+use vivarium_protocol::outcome::Cause;
+
+use super::super::{Engine, EngineError};
+use super::checkpoints::known;
+use super::{AT_ONCE, blocked};
+use crate::images::{Image, Images};
+
+impl Engine {
+    /// Makes sessions from the state of one, or of a checkpoint of it; it goes on. All of them, or none.
+    pub async fn branch(
+        &self,
+        tenant: &str,
+        id: &str,
+        BranchRequest { count, checkpoint }: BranchRequest,
+    ) -> Result<Vec<SessionInfo>, EngineError> {
+        if !(1..=MAX_BRANCHES).contains(&count) {
+            let reason = format!("give a whole number from 1 to {MAX_BRANCHES}, not {count}");
+            return Err(EngineError::invalid("count", reason));
+        }
+        self.check_admits(tenant)?;
+        self.exists(tenant, id)?;
+        let images = self.images()?;
+        if let Some(name) = checkpoint {
+            let image = known(&images, tenant, id, &name)?;
+            return self.make_branches(&images, &image, count).await;
+        }
+        let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
+        let task = tokio::spawn(async move {
+            let place = images.hold(&owner, &id).await;
+            if let Some(image) = place.image() {
+                return engine.make_branches(&images, image, count).await;
+            }
+            let (unfinished, record) = engine.image_of_awake(&images, (&owner, &id), place).await?;
+            engine.make_branches(&images, &unfinished.image(record), count).await
+        });
+        task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
+    }
+
+    async fn make_branches(
+        &self,
+        images: &Arc<Images>,
+        image: &Image,
+        count: u32,
+    ) -> Result<Vec<SessionInfo>, EngineError> {
+        let spec = SessionSpec { id: None, ..image.record.spec.clone() };
+        let turns = Arc::new(Semaphore::new(AT_ONCE));
+        let mut making = JoinSet::new();
+        for _ in 0..count {
+            let (engine, images, image) = (self.clone(), Arc::clone(images), image.clone());
+            let (turns, spec) = (Arc::clone(&turns), spec.clone());
+            making.spawn(async move {
+                let Ok(turn) = turns.acquire().await else {
+                    return Ok(None); // Another could not be made.
+                };
+                let session = engine.wake(&images, &image, spec).await?;
+                session.end_suspension();
+                drop(turn);
+                Ok(Some(session))
+            });
+        }
+        let (mut sessions, mut failed) = (Vec::new(), None);
+        while let Some(made) = making.join_next().await {
+            match blocked(made).and_then(|made| made) {
+                Ok(session) => sessions.extend(session),
+                Err(error) => {
+                    turns.close();
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        let Some(error) = failed else {
+            return Ok(sessions.iter().map(|session| self.info(session)).collect());
+        };
+        for session in sessions {
+            session.close(Cause::Deleted).await;
+        }
+        Err(error)
+    }
+}

@@ -1,0 +1,222 @@
+//! Checkpoints of a session, and going back to one.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::task::spawn_blocking;
+use vivarium_api_types::{
+    Checkpoint, CheckpointRequest, RollbackRequest, SessionInfo, SessionState,
+};
+use vivarium_protocol::outcome::Cause;
+
+use super::super::request::is_valid_id;
+use super::super::{Engine, EngineError};
+use super::transfer::failed;
+use super::{Still, blocked};
+use crate::images::{Image, Images, Place, Record, Unfinished};
+use crate::session::{Command, Session};
+
+impl Engine {
+    /// Keeps what a session is now, to go back to. It goes on.
+    pub async fn make_checkpoint(
+        &self,
+        tenant: &str,
+        id: &str,
+        CheckpointRequest { name }: CheckpointRequest,
+    ) -> Result<Checkpoint, EngineError> {
+        if name.as_deref().is_some_and(|name| !is_valid_id(name)) {
+            let reason = "a name is 1 to 64 of A-Z, a-z, 0-9, '_' and '-'";
+            return Err(EngineError::invalid("name", reason));
+        }
+        self.check_admits(tenant)?;
+        self.exists(tenant, id)?;
+        let images = self.images()?;
+        let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
+        // A task: if the caller goes away, what has begun is still finished.
+        let task = tokio::spawn(async move {
+            let place = images.hold(&owner, &id).await;
+            let name = name.unwrap_or_else(|| unused_name(&images, &owner, &id));
+            if images.checkpoints.get(&owner, &id, &name).is_some() {
+                return Err(EngineError::CheckpointExists(name));
+            }
+            let (unfinished, record) = match place.image() {
+                Some(image) => {
+                    engine.image_room(&images, &owner)?;
+                    let unfinished = images.begin_with(&owner, image).map_err(failed)?;
+                    (unfinished, Record::clone(&image.record))
+                }
+                None => engine.image_of_awake(&images, (&owner, &id), place).await?,
+            };
+            let record = record.named(name.clone());
+            // The session's place is free by now: it may have ended, and another have been as fast.
+            engine.exists(&owner, &id)?;
+            let keeping =
+                spawn_blocking(move || images.checkpoints.keep((&owner, &id), unfinished, record));
+            let kept = blocked(keeping.await)?.map_err(failed)?;
+            kept.map_or(Err(EngineError::CheckpointExists(name)), |record| Ok(described(&record)))
+        });
+        task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
+    }
+
+    /// Those of a session, the oldest first.
+    pub fn checkpoints(&self, tenant: &str, id: &str) -> Result<Vec<Checkpoint>, EngineError> {
+        self.exists(tenant, id)?;
+        let Ok(images) = self.images() else { return Ok(Vec::new()) };
+        Ok(images.checkpoints.list(tenant, id).iter().map(|record| described(record)).collect())
+    }
+
+    pub async fn delete_checkpoint(
+        &self,
+        tenant: &str,
+        id: &str,
+        name: &str,
+    ) -> Result<(), EngineError> {
+        self.exists(tenant, id)?;
+        let images = self.images()?;
+        let (owner, session, of) = (tenant.to_owned(), id.to_owned(), name.to_owned());
+        let removing = spawn_blocking(move || images.checkpoints.remove(&owner, &session, &of));
+        match blocked(removing.await)?.map_err(failed)? {
+            true => Ok(()),
+            false => Err(EngineError::UnknownCheckpoint(name.to_owned())),
+        }
+    }
+
+    /// Has a session be what it was at a checkpoint. What runs in it ends. Until it is that, it is what it was;
+    /// if its kernel cannot be made then, it is suspended as what it was at the checkpoint.
+    pub async fn rollback(
+        &self,
+        tenant: &str,
+        id: &str,
+        RollbackRequest { checkpoint }: RollbackRequest,
+    ) -> Result<SessionInfo, EngineError> {
+        self.check_admits(tenant)?;
+        self.exists(tenant, id)?;
+        let images = self.images()?;
+        known(&images, tenant, id, &checkpoint)?;
+        let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
+        let task = tokio::spawn(async move {
+            let mut place = images.hold(&owner, &id).await;
+            let image = known(&images, &owner, &id, &checkpoint)?;
+            let session = match place.image() {
+                Some(present) => {
+                    let Record { spec, info, executions, .. } = &*present.record;
+                    let record = image.record.put_back(spec.clone(), info.clone(), *executions);
+                    engine.wake(&images, &image.with(record), spec.clone()).await?
+                }
+                None => {
+                    let image = engine.put_back(&images, &image, (&owner, &id)).await?;
+                    let spec = image.record.spec.clone();
+                    place.put(image.clone());
+                    engine.wake(&images, &image, spec).await?
+                }
+            };
+            place.remove();
+            session.end_suspension();
+            Ok(engine.info(&session))
+        });
+        task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
+    }
+
+    /// Ends a session that is awake, and puts what it was at a checkpoint in its place, as if it had been suspended
+    /// then.
+    async fn put_back(
+        &self,
+        images: &Arc<Images>,
+        checkpoint: &Image,
+        (tenant, id): (&str, &str),
+    ) -> Result<Image, EngineError> {
+        let Some(session) = self.inner.registry.get(tenant, id) else {
+            return Err(EngineError::UnknownSession(id.to_owned()));
+        };
+        session.started().await.map_err(EngineError::NotStarted)?;
+        if let Some(memory) = session.template_memory() {
+            // Nothing is given up for what could not be resumed.
+            self.differences(images, checkpoint, &session, memory).await?;
+        }
+        if !session.begin_suspension() {
+            return Err(EngineError::Suspended(id.to_owned()));
+        }
+        let kept = self.keep_in_place(images, checkpoint, &session).await;
+        match &kept {
+            Ok(_) => session.close(Cause::Suspended).await,
+            Err(_) => session.end_suspension(),
+        }
+        kept
+    }
+
+    async fn keep_in_place(
+        &self,
+        images: &Arc<Images>,
+        checkpoint: &Image,
+        session: &Arc<Session>,
+    ) -> Result<Image, EngineError> {
+        let tenant = &session.identity.tenant;
+        let executions = session.ask(|reply| Command::CountFrom(0, reply)).await;
+        let executions =
+            executions.ok_or_else(|| EngineError::UnknownSession(session.identity.id.clone()))?;
+        let spec = session.spec(&self.settings_of(tenant));
+        let info = SessionInfo { state: SessionState::Suspended, ..self.info(session) };
+        let record = checkpoint.record.put_back(spec, info, executions);
+        let (images, checkpoint) = (Arc::clone(images), checkpoint.clone());
+        let session = Arc::clone(session);
+        let keeping = spawn_blocking(move || {
+            let place = (&*session.identity.tenant, &*session.identity.id);
+            // Nothing is given up for what is not genuine to its end.
+            io::copy(&mut checkpoint.open()?, &mut io::sink())?;
+            let unfinished = images.begin_with(place.0, &checkpoint)?;
+            images.keep(place, unfinished, record)
+        });
+        blocked(keeping.await)?.map_err(failed)
+    }
+
+    /// Makes the image of a session that is awake and goes on.
+    pub(super) async fn image_of_awake(
+        &self,
+        images: &Arc<Images>,
+        (tenant, id): (&str, &str),
+        place: Place,
+    ) -> Result<(Unfinished, Record), EngineError> {
+        let Some(session) = self.inner.registry.get(tenant, id) else {
+            return Err(EngineError::UnknownSession(id.to_owned()));
+        };
+        session.started().await.map_err(EngineError::NotStarted)?;
+        if !session.begin_suspension() {
+            return Err(EngineError::Suspended(id.to_owned()));
+        }
+        let still = Still { session: Arc::clone(&session), _place: place };
+        self.make_image(images, &session, move || drop(still)).await
+    }
+
+    /// Whether there is this session, suspended or not.
+    pub(super) fn exists(&self, tenant: &str, id: &str) -> Result<(), EngineError> {
+        match self.find(tenant, id) {
+            Ok(_) | Err(EngineError::Suspended(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A checkpoint of a session.
+pub(super) fn known(
+    images: &Images,
+    tenant: &str,
+    id: &str,
+    name: &str,
+) -> Result<Image, EngineError> {
+    let image = images.checkpoints.get(tenant, id, name);
+    image.ok_or_else(|| EngineError::UnknownCheckpoint(name.to_owned()))
+}
+
+fn unused_name(images: &Images, tenant: &str, id: &str) -> String {
+    let is_unused = |name: &String| images.checkpoints.get(tenant, id, name).is_none();
+    (1..).map(|number: u32| number.to_string()).find(is_unused).unwrap_or_default()
+}
+
+fn described(record: &Record) -> Checkpoint {
+    Checkpoint {
+        name: record.name.clone().unwrap_or_default(),
+        created_at: record.suspended_at,
+        size_bytes: record.size_bytes,
+        executions: record.executions,
+    }
+}
