@@ -63,6 +63,7 @@ pub use output::{mime_bundle, mime_sizes};
 pub use pooled::PooledSession;
 pub use results::Results;
 pub use stdin::StdinPipe;
+pub(crate) use suspension::Call;
 
 /// Commands that may wait for an actor that is busy with another; not the execution queue.
 const COMMANDS: usize = 16;
@@ -188,6 +189,8 @@ pub struct Session {
     gone: watch::Sender<bool>,
     /// What it has of the egress, if its network is `trusted`.
     egress: OnceLock<Arc<SessionEgress>>,
+    /// Held by each call that is to begin something in it, and by who keeps all of them from it.
+    calls: Arc<tokio::sync::RwLock<()>>,
     /// The right to each of its transfers.
     transfers: Arc<Semaphore>,
     /// The right to each of its watchers of files.
@@ -227,6 +230,7 @@ impl Session {
             adjusting: tokio::sync::Mutex::new(()),
             scope: OnceLock::new(),
             memory: OnceLock::new(),
+            calls: Arc::default(),
             stores: OnceLock::new(),
             spec: OnceLock::new(),
             settings: OnceLock::new(),

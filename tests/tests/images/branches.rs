@@ -1,10 +1,11 @@
 //! Sessions that are made from the state of another.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use vivarium_tests::http::Response;
-use vivarium_tests::{Daemon, Session};
+use vivarium_tests::{Daemon, Session, wait};
 
 use crate::{images, session_named, suspend};
 
@@ -53,6 +54,36 @@ fn a_suspended_session_is_branched_and_sleeps_on() {
     }
     assert_eq!(parent.request("GET", "", None).expect_success()["state"], "suspended");
     assert_eq!(parent.value("x"), "41");
+    daemon.stop_and_check();
+}
+
+#[test]
+fn calls_are_carried_out_while_a_session_is_suspended_and_branched_again_and_again() {
+    let daemon = images(&[]).start();
+    let session = session_named(&daemon, "a");
+    let _made = session.execute("x = 0").ok();
+    let (is_over, disturbed) = (AtomicBool::new(false), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                // A call that runs is in the way: 409.
+                let is_suspended = suspend(&session).status == 200;
+                disturbed.fetch_add(u32::from(is_suspended), Ordering::Relaxed);
+                let branched = branch(&session, 1);
+                if branched.status == 201 {
+                    disturbed.fetch_add(1, Ordering::Relaxed);
+                    let made = sessions(&daemon, &branched);
+                    assert_eq!(made[0].request("DELETE", "", None).status, 204);
+                }
+            }
+        });
+        for expected in 1..=40 {
+            let before = disturbed.load(Ordering::Relaxed);
+            assert_eq!(session.value("(x := x + 1)"), expected.to_string());
+            wait::until_true("a disturbance", || disturbed.load(Ordering::Relaxed) > before);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
     daemon.stop_and_check();
 }
 

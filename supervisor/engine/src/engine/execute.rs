@@ -1,8 +1,7 @@
 //! Running things: in a session, in one of its own, and once for all who ask with the same key.
 //!
 //! What a request leads to is an execution's [`ExecutionLog`]; who asked holds a [`ExecutionHandle`] for it, and
-//! waits for its end or follows its events. Once it is queued it runs, whether or not anybody
-//! still does.
+//! waits for its end or follows its events. Once it is queued it runs, whether or not anybody still does.
 
 use std::sync::Arc;
 
@@ -217,11 +216,13 @@ impl Engine {
         self.once(tenant, idempotency_key, async move {
             engine.check_admits(&owner)?;
             let admission = engine.admit(&owner, spec.approval)?;
-            let (session, is_new) = match engine.awake(&owner, &id).await {
-                Err(EngineError::UnknownSession(_)) if create => {
-                    engine.find_or_add(&owner, &id).await?
-                }
-                found => (found?, false),
+            let awake = match engine.awake(&owner, &id).await {
+                Err(EngineError::UnknownSession(_)) if create => None,
+                found => Some(found?),
+            };
+            let (session, is_new) = match &awake {
+                Some(awake) => (Arc::clone(awake), false),
+                None => engine.find_or_add(&owner, &id).await?,
             };
             engine.check_rule(&owner, session.identity.approval, spec.approval)?;
             let work = (spec, Some(admission));

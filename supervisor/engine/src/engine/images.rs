@@ -10,6 +10,7 @@ mod checkpoints;
 mod transfer;
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use vivarium_protocol::outcome::Cause;
 
 use super::{Engine, EngineError};
 use crate::images::{Image, Images, Place, Record};
-use crate::session::Session;
+use crate::session::{Call, Session};
 
 /// How many branches are made at a time, and how many sessions suspended as the daemon ends.
 const AT_ONCE: usize = 8;
@@ -62,7 +63,7 @@ impl Engine {
         // A task: if the caller goes away, what has begun is still finished.
         let task = tokio::spawn(async move {
             let id = &*session.identity.id;
-            if !session.begin_suspension() {
+            if !session.stand_still().await {
                 return Err(EngineError::Suspended(id.to_owned()));
             }
             let kept = engine.keep_image(&images, &session).await;
@@ -126,8 +127,18 @@ impl Engine {
         Ok(self.info(&*self.awake(tenant, id).await?))
     }
 
-    /// A tenant's session, awake: resumed first if it is suspended.
-    pub(super) async fn awake(&self, tenant: &str, id: &str) -> Result<Arc<Session>, EngineError> {
+    /// A tenant's session, awake, for a call to begin something in it: resumed first if it is suspended, and not
+    /// suspended meanwhile.
+    pub(super) async fn awake(&self, tenant: &str, id: &str) -> Result<Awake, EngineError> {
+        loop {
+            let session = self.wake_if_suspended(tenant, id).await?;
+            if let Some(call) = session.call().await {
+                return Ok(Awake { session, _call: call });
+            }
+        }
+    }
+
+    async fn wake_if_suspended(&self, tenant: &str, id: &str) -> Result<Arc<Session>, EngineError> {
         match self.find(tenant, id) {
             Err(EngineError::Suspended(_)) => {}
             found => return found,
@@ -294,6 +305,20 @@ impl Engine {
 
     fn expire_after(&self) -> Option<Duration> {
         self.settings().images.expire_after
+    }
+}
+
+/// A session that is not suspended as long as this is there.
+pub(super) struct Awake {
+    session: Arc<Session>,
+    _call: Call,
+}
+
+impl Deref for Awake {
+    type Target = Arc<Session>;
+
+    fn deref(&self) -> &Arc<Session> {
+        &self.session
     }
 }
 

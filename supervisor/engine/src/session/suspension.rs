@@ -3,12 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::OwnedRwLockReadGuard;
 use tokio::time::Instant;
 use vivarium_api_types::{LimitsSpec, SessionSpec, SessionState};
 
 use super::{Adjustable, Session};
 use crate::settings::Settings;
 use crate::template::memory::TemplateMemory;
+
+/// A call to a session, until what it asks for has begun.
+#[derive(Debug)]
+pub(crate) struct Call(#[expect(dead_code, reason = "it is held")] OwnedRwLockReadGuard<()>);
 
 impl Session {
     /// What its kernels share with the template that they are forked from, if they can be saved.
@@ -39,6 +44,20 @@ impl Session {
     /// Whether it is being suspended or resumed.
     pub(crate) fn is_suspended(&self) -> bool {
         self.status().suspended
+    }
+
+    /// Keeps the session from being suspended until this is dropped; `None` if it is.
+    pub(crate) async fn call(&self) -> Option<Call> {
+        let call = Arc::clone(&self.calls).read_owned().await;
+        (!self.is_suspended()).then_some(Call(call))
+    }
+
+    /// The same as `begin_suspension`, once what calls are under way have begun has.
+    pub(crate) async fn stand_still(&self) -> bool {
+        let no_calls = self.calls.write().await;
+        let begun = self.begin_suspension();
+        drop(no_calls);
+        begun
     }
 
     /// Lets nothing begin any more. `false` if it ends, or was told so before.

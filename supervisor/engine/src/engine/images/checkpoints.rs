@@ -133,7 +133,7 @@ impl Engine {
             // Nothing is given up for what could not be resumed.
             self.differences(images, checkpoint, &session, memory).await?;
         }
-        if !session.begin_suspension() {
+        if !session.stand_still().await {
             return Err(EngineError::Suspended(id.to_owned()));
         }
         let kept = self.keep_in_place(images, checkpoint, &session).await;
@@ -180,7 +180,7 @@ impl Engine {
             return Err(EngineError::UnknownSession(id.to_owned()));
         };
         session.started().await.map_err(EngineError::NotStarted)?;
-        if !session.begin_suspension() {
+        if !session.stand_still().await {
             return Err(EngineError::Suspended(id.to_owned()));
         }
         let still = Still { session: Arc::clone(&session), _place: place };
