@@ -4825,6 +4825,7 @@ export interface operations {
             path: {
                 /** @description Id of the session */
                 id: string;
+                /** @description Name of the checkpoint */
                 name: string;
             };
             cookie?: never;

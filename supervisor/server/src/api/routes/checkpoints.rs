@@ -52,7 +52,7 @@ async fn list(
 /// Delete a checkpoint
 #[utoipa::path(delete, path = "/v1/sessions/{id}/checkpoints/{name}",
     operation_id = "delete_checkpoint", tag = "images",
-    params(("id" = String, Path), ("name" = String, Path)),
+    params(("id" = String, Path), ("name" = String, Path, description = "Name of the checkpoint")),
     responses((status = 204), (status = "default", body = Problem)))]
 async fn delete(
     State(api): State<Shared>,
