@@ -25,6 +25,17 @@ fn a_kernel_completes_what_it_knows() {
 }
 
 #[test]
+fn an_answer_is_no_result_and_needs_no_room_among_them() {
+    let daemon = Daemon::start();
+    let session = daemon.session_with(&json!({"limits": {"max_result_bytes": 1}}));
+    let request = json!({"code": "prin"});
+    let reply = session.request("POST", "/complete", Some(&request)).expect_success();
+    assert_eq!(reply["matches"][0]["text"], "print");
+    // The control: results of code are left out.
+    assert!(session.execute("'x' * 100").ok().0["result"].is_null());
+}
+
+#[test]
 fn a_kernel_says_what_something_is() {
     let daemon = Daemon::start();
     let session = daemon.session();

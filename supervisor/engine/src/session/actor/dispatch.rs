@@ -117,8 +117,8 @@ impl Actor {
         if prints_on {
             limits.max_output_bytes = Limit::Unlimited;
         }
-        if matches!(queued.spec.work, Work::Image(_)) {
-            // What a kernel says of its image is no result of code. The agent bounds it.
+        if matches!(queued.spec.work, Work::Image(_) | Work::Assist { .. }) {
+            // What a kernel says of its image, or of code, is no result of code. The agent bounds it.
             limits.max_result_bytes = Limit::Unlimited;
         }
         let QueuedExecution { spec, streamed, session_created, writer, .. } = queued;
