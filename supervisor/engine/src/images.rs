@@ -221,19 +221,15 @@ impl Images {
         record: Record,
     ) -> io::Result<Image> {
         unfinished.finish(What::Record { tenant, session: id }, &record)?;
-        let parent = self.root.join(tenant);
-        let dir = parent.join(id);
+        let dir = self.root.join(tenant).join(id);
         if dir.exists() {
             // One that could not be read when the daemon started: this session has its id now.
             remove_tree(&dir)?;
         }
-        fs::rename(unfinished.dir.path(), &dir)?;
-        // It is not there any more under that name.
-        drop(unfinished.dir.keep());
-        File::open(parent)?.sync_all()?;
+        unfinished.move_to(&dir)?;
         let (place, record) = ((tenant.to_owned(), id.to_owned()), Arc::new(record));
         lock(&self.suspended).insert(place, Arc::clone(&record));
-        Ok(Image { dir, key: unfinished.key, record })
+        Ok(Image { dir, key: self.key.clone(), record })
     }
 
     /// Forgets the place of a session that is not suspended, unless somebody waits there.

@@ -60,8 +60,7 @@ impl Engine {
         mut place: Place,
     ) -> Result<SessionInfo, EngineError> {
         let engine = self.clone();
-        // A task: if the caller goes away, what has begun is still finished.
-        let task = tokio::spawn(async move {
+        finished(async move {
             let id = &*session.identity.id;
             if !session.stand_still().await {
                 return Err(EngineError::Suspended(id.to_owned()));
@@ -80,8 +79,8 @@ impl Engine {
                     Err(error)
                 }
             }
-        });
-        task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
+        })
+        .await
     }
 
     /// Suspends the session that nobody has used for longest, if that is long enough. Whether there was one.
@@ -146,7 +145,7 @@ impl Engine {
         self.check_admits(tenant)?;
         let images = self.images()?;
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
-        let task = tokio::spawn(async move {
+        finished(async move {
             let mut place = images.hold(&owner, &id).await;
             let Some(image) = place.image() else {
                 // Somebody else was faster, or it was not suspended after all.
@@ -159,8 +158,8 @@ impl Engine {
             place.remove();
             session.end_suspension();
             Ok(session)
-        });
-        task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
+        })
+        .await
     }
 
     /// Whether a session can be suspended now.
@@ -332,6 +331,13 @@ impl Drop for Still {
     fn drop(&mut self) {
         self.session.end_suspension();
     }
+}
+
+/// Does this to its end, though the caller goes away.
+async fn finished<T: Send + 'static>(
+    work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
+) -> Result<T, EngineError> {
+    blocked(tokio::spawn(work).await)?
 }
 
 fn blocked<T>(done: Result<T, tokio::task::JoinError>) -> Result<T, EngineError> {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -102,10 +102,7 @@ impl Checkpoints {
         let parent = self.root.join(tenant).join(id);
         private_dir::make(&parent)?;
         let dir = parent.join(Uuid::new_v4().to_string());
-        fs::rename(unfinished.dir.path(), &dir)?;
-        // It is not there any more under that name.
-        drop(unfinished.dir.keep());
-        File::open(parent)?.sync_all()?;
+        unfinished.move_to(&dir)?;
         let record = Arc::new(record);
         if !self.insert((tenant, id), &dir, Arc::clone(&record)) {
             remove_tree(&dir)?;

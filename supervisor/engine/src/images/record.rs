@@ -161,6 +161,14 @@ impl Unfinished {
         File::open(self.dir.path())?.sync_all()
     }
 
+    /// Moves it, once it is whole, to `dir`, where nothing is. Blocks.
+    pub(super) fn move_to(self, dir: &Path) -> io::Result<()> {
+        fs::rename(self.dir.path(), dir)?;
+        // It is not there any more under that name.
+        drop(self.dir.keep());
+        dir.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+    }
+
     /// The image that it is, as long as `self` is there.
     pub(crate) fn image(&self, record: Record) -> Image {
         let (dir, key) = (self.dir.path().to_owned(), self.key.clone());

@@ -9,7 +9,7 @@ use vivarium_protocol::outcome::Cause;
 
 use super::super::{Engine, EngineError};
 use super::checkpoints::known;
-use super::{AT_ONCE, blocked};
+use super::{AT_ONCE, blocked, finished};
 use crate::images::{Image, Images};
 
 impl Engine {
@@ -27,20 +27,20 @@ impl Engine {
         self.check_admits(tenant)?;
         self.exists(tenant, id)?;
         let images = self.images()?;
-        if let Some(name) = checkpoint {
-            let image = known(&images, tenant, id, &name)?;
-            return self.make_branches(&images, &image, count).await;
-        }
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
-        let task = tokio::spawn(async move {
+        finished(async move {
+            if let Some(name) = checkpoint {
+                let image = known(&images, &owner, &id, &name)?;
+                return engine.make_branches(&images, &image, count).await;
+            }
             let place = images.hold(&owner, &id).await;
             if let Some(image) = place.image() {
                 return engine.make_branches(&images, image, count).await;
             }
             let (unfinished, record) = engine.image_of_awake(&images, (&owner, &id), place).await?;
             engine.make_branches(&images, &unfinished.image(record), count).await
-        });
-        task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
+        })
+        .await
     }
 
     async fn make_branches(

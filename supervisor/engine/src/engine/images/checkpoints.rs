@@ -12,7 +12,7 @@ use vivarium_protocol::outcome::Cause;
 use super::super::request::is_valid_id;
 use super::super::{Engine, EngineError};
 use super::transfer::failed;
-use super::{Still, blocked};
+use super::{Still, blocked, finished};
 use crate::images::{Image, Images, Place, Record, Unfinished};
 use crate::session::{Command, Session};
 
@@ -32,8 +32,7 @@ impl Engine {
         self.exists(tenant, id)?;
         let images = self.images()?;
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
-        // A task: if the caller goes away, what has begun is still finished.
-        let task = tokio::spawn(async move {
+        finished(async move {
             let place = images.hold(&owner, &id).await;
             let name = name.unwrap_or_else(|| unused_name(&images, &owner, &id));
             if images.checkpoints.get(&owner, &id, &name).is_some() {
@@ -54,8 +53,8 @@ impl Engine {
                 spawn_blocking(move || images.checkpoints.keep((&owner, &id), unfinished, record));
             let kept = blocked(keeping.await)?.map_err(failed)?;
             kept.map_or(Err(EngineError::CheckpointExists(name)), |record| Ok(described(&record)))
-        });
-        task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
+        })
+        .await
     }
 
     /// Those of a session, the oldest first.
@@ -92,9 +91,8 @@ impl Engine {
         self.check_admits(tenant)?;
         self.exists(tenant, id)?;
         let images = self.images()?;
-        known(&images, tenant, id, &checkpoint)?;
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
-        let task = tokio::spawn(async move {
+        finished(async move {
             let mut place = images.hold(&owner, &id).await;
             let image = known(&images, &owner, &id, &checkpoint)?;
             let session = match place.image() {
@@ -113,8 +111,8 @@ impl Engine {
             place.remove();
             session.end_suspension();
             Ok(engine.info(&session))
-        });
-        task.await.unwrap_or_else(|error| Err(EngineError::Internal(error.to_string())))
+        })
+        .await
     }
 
     /// Ends a session that is awake, and puts what it was at a checkpoint in its place, as if it had been suspended
