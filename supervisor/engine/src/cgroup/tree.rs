@@ -1,9 +1,9 @@
 //! The tree below what is ours: taking it, and giving it back.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{io, mem};
 
 use nix::fcntl::{Flock, FlockArg};
 use vivarium_protocol::policy::Limits;
@@ -31,9 +31,9 @@ pub struct Tree {
     controllers: Vec<Controller>,
     fix: String,
     pub(super) ceilings: tenant::States,
-    /// Held as long as this tree is in use, so that the next start can tell what is left over
-    /// from what is alive. The kernel drops it with the process.
-    _lock: Flock<File>,
+    /// Held as long as anything of ours is in this tree, so that the next start can tell what is
+    /// left over from what is alive. The kernel drops it with the process.
+    lock: Option<Flock<File>>,
 }
 
 impl Tree {
@@ -49,26 +49,35 @@ impl Tree {
         let lock = Flock::lock(dir, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
             fail(format!("{} is in use by another Vivarium: {errno}", root.display()))
         })?;
-        let enter = || -> Result<(), CgroupError> {
-            let leaf = root.join(SUPERVISOR);
-            files::make_dir(&leaf)?;
-            // cgroups(7): 0 is the writing process, whatever its pid is in this namespace.
-            files::write(&leaf.join("cgroup.procs"), "0")?;
-            files::make_dir(&root.join(TENANTS))
-        };
-        enter().map_err(|error| fail(error.chain()))?;
-        if made && let Some(base) = root.parent() {
-            enable(base);
-        }
-        enable(&root);
-        let controllers = enable(&root.join(TENANTS));
         let fix = match layout {
             Layout::Hybrid => UNIFY,
             _ => "delegate memory, pids and cpu to this process (Delegate=yes in its unit)",
         };
-        tracing::debug!(root = %root.display(), ?controllers, "cgroup tree taken");
-        let (fix, ceilings) = (fix.to_owned(), tenant::States::default());
-        Ok(Self { root, made, origin: own, controllers, fix, ceilings, _lock: lock })
+        let mut tree = Self {
+            root,
+            made,
+            origin: own,
+            controllers: Vec::new(),
+            fix: fix.to_owned(),
+            ceilings: tenant::States::default(),
+            lock: Some(lock),
+        };
+        tree.enter().map_err(|error| fail(error.chain()))?;
+        if made && let Some(base) = tree.root.parent() {
+            enable(base);
+        }
+        enable(&tree.root);
+        tree.controllers = enable(&tree.root.join(TENANTS));
+        tracing::debug!(root = %tree.root.display(), controllers = ?tree.controllers, "cgroup tree taken");
+        Ok(tree)
+    }
+
+    fn enter(&self) -> Result<(), CgroupError> {
+        let leaf = self.root.join(SUPERVISOR);
+        files::make_dir(&leaf)?;
+        // cgroups(7): 0 is the writing process, whatever its pid is in this namespace.
+        files::write(&leaf.join("cgroup.procs"), "0")?;
+        files::make_dir(&self.root.join(TENANTS))
     }
 
     /// Makes the scope of a session, with its limits and its tenant's ceilings written and read
@@ -131,6 +140,8 @@ impl Drop for Tree {
         };
         if let Err(error) = undo() {
             tracing::debug!(error = error.chain(), "cgroup tree left for the next start");
+            // This process may still be in it, and a start that gets the lock kills all that is.
+            mem::forget(self.lock.take());
         }
     }
 }

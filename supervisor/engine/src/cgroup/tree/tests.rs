@@ -21,7 +21,7 @@ fn tree(root: &Path, controllers: &[Controller]) -> Tree {
         controllers: controllers.to_vec(),
         fix: "delegate".to_owned(),
         ceilings: tenant::States::default(),
-        _lock: lock,
+        lock: Some(lock),
     }
 }
 
@@ -125,6 +125,25 @@ fn a_tree_is_given_back() {
         assert_eq!(root.exists(), !made);
         assert!(!root.join(SUPERVISOR).exists() && !root.join(TENANTS).exists());
         assert!(made || fs::read_to_string(control).unwrap() == "-pids");
+    }
+}
+
+/// What a start finds unlocked it kills: a daemon that was on its way out was.
+#[test]
+fn a_tree_that_cannot_be_left_stays_locked_until_this_process_ends() {
+    for can_leave in [true, false] {
+        let base = tempfile::tempdir().unwrap();
+        let (root, origin) = (base.path().join("root"), base.path().join("origin"));
+        fs::create_dir_all(root.join(SUPERVISOR)).unwrap();
+        if can_leave {
+            fs::create_dir(&origin).unwrap();
+            fs::write(origin.join("cgroup.procs"), "").unwrap();
+        }
+        let mut tree = tree(&root, &[]);
+        tree.origin = origin;
+        drop(tree);
+        let found = Flock::lock(File::open(&root).unwrap(), FlockArg::LockExclusiveNonblock);
+        assert_eq!(found.is_ok(), can_leave);
     }
 }
 
