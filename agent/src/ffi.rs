@@ -21,6 +21,7 @@ use vivarium_protocol::stream;
 
 use crate::image;
 use crate::sys::{self, SingleThreaded};
+use crate::zygote::pages;
 use crate::zygote::server::{ServeOutcome, ZygoteServer};
 
 /// `serve`: the supervisor closed its socket.
@@ -106,7 +107,11 @@ pub extern "C" fn vivarium_template_become_kernel() {
 // SAFETY, JUSTIFICATION: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn vivarium_image_share_memory() -> c_int {
-    let shared = SingleThreaded::verify().and_then(image::share_memory);
+    let shared = SingleThreaded::verify().and_then(|thread| {
+        // Before, or every image would have the pages that this writes to.
+        pages::fill_gaps();
+        image::share_memory(thread)
+    });
     shared.map_or_else(|error| error_number(&error), |()| 0)
 }
 

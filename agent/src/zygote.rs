@@ -12,7 +12,7 @@
 //! It must never run tenant code, nor hold anything of a session.
 
 pub(crate) mod forked_child;
-mod pages;
+pub(crate) mod pages;
 mod read_only;
 pub(crate) mod server;
 

@@ -46,7 +46,8 @@ def serve(kind, number):
         answer(number, obstacles=[("other", why)])
         return
     try:
-        found = obstacles(descriptor) or save_files(descriptor)
+        # Memory that can not be saved is found as it is.
+        found = obstacles(descriptor, memory=False) or save_files(descriptor)
         resumed_as = None if found else save(descriptor, process_state.note((descriptor,)), found)
     except Exception as error:
         found, resumed_as = [("other", describe(error))], None
@@ -76,7 +77,7 @@ def answer(number, **content):
     )
 
 
-def obstacles(*descriptors):
+def obstacles(*descriptors, memory=True):
     """Why this kernel can not be saved, each a kind and a text: none if it can. `descriptors` are
     its own."""
     if State.library is None:
@@ -85,7 +86,7 @@ def obstacles(*descriptors):
     pools.end_idle_threads()
     found = process_state.obstacles(descriptors)
     reason = ctypes.create_string_buffer(REASON_BYTES)
-    if not found and State.library.vivarium_image_check(reason, REASON_BYTES):
+    if memory and not found and State.library.vivarium_image_check(reason, REASON_BYTES):
         found = [("memory", text_of(reason))]
     return found
 

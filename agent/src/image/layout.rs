@@ -98,18 +98,24 @@ pub(super) fn write_own(
     paths: &mut [u8],
 ) -> Result<(usize, usize), SaveError> {
     let (mut count, mut paths_len) = (0, 0);
+    // Most files have several mappings, one after the other.
+    let mut last: (&[u8], _) = (&[], (0, 0));
     for line in lines(text).filter(|line| line.start != skipped) {
         let kind = kind(&line, template)?;
         let is_named = matches!(kind, Kind::File | Kind::Fixed);
         let name = if is_named { line.name } else { &[] };
         let (mut size, mut changed) = (0, 0);
         if kind == Kind::File {
-            (size, changed) = match identity(line.name) {
-                Ok(identity) => identity,
-                // Not in sight of sessions: the agent's library, the interpreter on a mount of its own.
-                Err(_) if template.files.iter().any(|name| name == line.name) => (0, 0),
-                Err(_) => return Err(SaveError::DeletedFile(line.start)),
-            };
+            if last.0 != line.name {
+                let identity = match identity(line.name) {
+                    Ok(identity) => identity,
+                    // Not in sight of sessions: the agent's library, the interpreter on a mount of its own.
+                    Err(_) if template.files.iter().any(|name| name == line.name) => (0, 0),
+                    Err(_) => return Err(SaveError::DeletedFile(line.start)),
+                };
+                last = (line.name, identity);
+            }
+            (size, changed) = last.1;
         }
         let path = (
             u32::try_from(paths_len).map_err(|_| SaveError::TooMany)?,

@@ -20,9 +20,9 @@ use super::format::{
     PAGE_BYTES, RUN_BYTES, Tables,
 };
 use super::layout::{SaveError, identity, read_whole, write_own};
-use super::save::for_runs;
+use super::save::DIRECT_BYTES;
 use super::template::template;
-use super::{Areas, SCRATCH_BYTES, TEXT_BYTES};
+use super::{Areas, SCRATCH_BYTES};
 use crate::sys::{self, Piece, Replacing, Scratch, SingleThreaded};
 
 /// As long as a path can be that is opened without an allocation.
@@ -211,31 +211,28 @@ fn put_in(
             }
             (Kind::Heap | Kind::Template | Kind::File, _) => {
                 let is_kept = held.is_none_or(|own| own.protection == mapping.protection);
-                let is_readable_file = mapping.kind == Kind::File && mapping.protection & 2 == 0;
+                let is_readable_file = mapping.kind.is_of_a_file() && mapping.protection & 2 == 0;
                 if is_readable_file && is_kept && !has_runs {
                     continue; // Nobody has written to it.
                 }
                 sys::forget_changes(replacing, mapping.range())?;
-                sys::protect(replacing, mapping.range(), WRITABLE)?;
+                if held.is_none_or(|own| own.protection != READ_WRITE) {
+                    sys::protect(replacing, mapping.range(), WRITABLE)?;
+                }
             }
         }
     }
-    for_runs(
-        image,
-        TEXT_BYTES,
-        |pieces| sys::read_pieces(replacing, fd, pieces),
-        |pages| {
-            let buffer = buffer.get_mut(..pages.len()).unwrap_or_default();
-            let start = buffer.as_ptr().expose_provenance();
-            sys::read_pieces(replacing, fd, &mut [Piece::new(&(start..start + buffer.len()))])?;
-            for (page, difference) in pages.step_by(PAGE_BYTES).zip(buffer.chunks_exact(PAGE_BYTES))
-            {
-                sys::change_page(replacing, page, difference);
+    let mut input = Input { replacing, fd, buffer, start: 0, end: 0 };
+    for (run, is_of_a_file) in image.runs_by_kind() {
+        if is_of_a_file {
+            for page in (run.start..run.end()).step_by(PAGE_BYTES) {
+                sys::change_page(replacing, page, input.next(PAGE_BYTES)?);
             }
-            Ok(())
-        },
-    )?;
-    read_differences(replacing, fd, image, buffer)?;
+        } else {
+            input.fill(run.start..run.end())?;
+        }
+    }
+    read_differences(input, image)?;
     for mapping in image.mappings() {
         if matches!(mapping.kind, Kind::Fixed | Kind::Stack) || mapping.protection == READ_WRITE {
             continue;
@@ -247,43 +244,77 @@ fn put_in(
 }
 
 /// Changes what two templates differ in, where the image has the template's memory at all.
-fn read_differences(
-    replacing: &Replacing,
-    fd: i32,
-    image: Tables<'_>,
-    buffer: &mut [u8],
-) -> io::Result<()> {
-    let read = |bytes: &mut [u8]| {
-        let start = bytes.as_ptr().expose_provenance();
-        sys::read_pieces(replacing, fd, &mut [Piece::new(&(start..start + bytes.len()))])
-    };
-    let (mut end, mut count) = ([0; END.len()], [0; size_of::<u64>()]);
-    read(&mut end)?;
-    read(&mut count)?;
-    if end != END {
+fn read_differences(mut input: Input<'_>, image: Tables<'_>) -> io::Result<()> {
+    if input.next(END.len())? != END {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let mut left = u64::from_le_bytes(count);
+    let count = input.next(size_of::<u64>())?.try_into().map_err(io::Error::other)?;
     let mut mappings = image.mappings().peekable();
-    while left > 0 {
-        let room = buffer.len() / DIFFERENCE_BYTES;
-        let together = usize::try_from(left).unwrap_or(room).min(room);
-        let bytes = buffer.get_mut(..together * DIFFERENCE_BYTES).unwrap_or_default();
-        read(bytes)?;
-        for one in bytes.chunks_exact(DIFFERENCE_BYTES) {
-            let (address, difference) = one.split_at(size_of::<u64>());
-            let address = u64::from_le_bytes(address.try_into().map_err(io::Error::other)?);
-            let page = usize::try_from(address).map_err(io::Error::other)?;
-            while mappings.next_if(|mapping| mapping.end <= page).is_some() {}
-            let within = mappings.peek().filter(|mapping| mapping.start <= page);
-            let is_there = within.is_some_and(|mapping| mapping.kind == Kind::Template);
-            if is_there && page % PAGE_BYTES == 0 {
-                sys::change_page(replacing, page, difference);
+    for _ in 0..u64::from_le_bytes(count) {
+        let replacing = input.replacing;
+        let (address, difference) = input.next(DIFFERENCE_BYTES)?.split_at(size_of::<u64>());
+        let address = u64::from_le_bytes(address.try_into().map_err(io::Error::other)?);
+        let page = usize::try_from(address).map_err(io::Error::other)?;
+        while mappings.next_if(|mapping| mapping.end <= page).is_some() {}
+        let within = mappings.peek().filter(|mapping| mapping.start <= page);
+        let Some(mapping) = within.filter(|mapping| mapping.kind == Kind::Template) else {
+            continue;
+        };
+        if page % PAGE_BYTES == 0 {
+            if mapping.protection & 2 == 0 {
+                sys::protect(replacing, page..page + PAGE_BYTES, WRITABLE)?;
             }
+            sys::change_page(replacing, page, difference);
         }
-        left -= together as u64;
     }
     Ok(())
+}
+
+/// What follows in an image, read much at a time: pages are scattered, and each read waits for who writes.
+struct Input<'a> {
+    replacing: &'a Replacing,
+    fd: i32,
+    buffer: &'a mut [u8],
+    /// What of the buffer was read, and is not used yet.
+    start: usize,
+    end: usize,
+}
+
+impl Input<'_> {
+    /// The next bytes, of which the buffer holds so many.
+    fn next(&mut self, count: usize) -> io::Result<&[u8]> {
+        if self.end - self.start < count {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+            while self.end < count {
+                let rest = self.buffer.get_mut(self.end..).unwrap_or_default();
+                self.end += sys::read_some(self.fd, rest)?;
+            }
+        }
+        let bytes = self.buffer.get(self.start..self.start + count);
+        self.start += count;
+        bytes.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Fills memory with the next bytes.
+    fn fill(&mut self, memory: Range<usize>) -> io::Result<()> {
+        let mut at = memory.start;
+        while at < memory.end {
+            let (left, ready) = (memory.end - at, self.end - self.start);
+            if ready == 0 && left >= DIRECT_BYTES {
+                return sys::read_pieces(
+                    self.replacing,
+                    self.fd,
+                    &mut [Piece::new(&(at..memory.end))],
+                );
+            }
+            let replacing = self.replacing;
+            let bytes = self.next(if ready == 0 { left } else { ready.min(left) })?;
+            sys::write_memory(replacing, at, bytes);
+            at += bytes.len();
+        }
+        Ok(())
+    }
 }
 
 fn read_exactly(file: BorrowedFd<'_>, mut into: &mut [u8]) -> Result<(), LoadError> {

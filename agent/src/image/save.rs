@@ -14,10 +14,13 @@ use super::format::{
 };
 use super::layout::{SaveError, is_own, pagemap, read_whole, write_own};
 use super::template::{Identity, Template, template};
-use super::{Areas, SCRATCH_BYTES, TEXT_BYTES};
+use super::{Areas, SCRATCH_BYTES};
 use crate::sys::{
-    self, PIECES_MAX, Piece, Reader, Registers, Replacing, STACK_POINTER, Scratch, SingleThreaded,
+    self, Piece, Reader, Registers, Replacing, STACK_POINTER, Scratch, SingleThreaded,
 };
+
+/// So much that follows each other is written from where it is.
+pub(super) const DIRECT_BYTES: usize = 64 << 10;
 
 /// Below the stack pointer: what a function may use without moving it (System V ABI, x86-64).
 const RED_ZONE_BYTES: usize = 128;
@@ -145,23 +148,63 @@ fn write(
     }
     // This process reads nothing that it or its template wrote after the file was made: all it needs is on
     // the stack and in the scratch memory, and the pages of files can be what they were in the files.
-    let tables = Tables { mappings, runs, paths };
-    let buffer = areas.text;
-    for_runs(
-        tables,
-        TEXT_BYTES,
-        |pieces| sys::write_pieces(file, pieces),
-        |pages| {
-            let buffer = buffer.get_mut(..pages.len()).unwrap_or_default();
-            sys::read_memory(&replacing, pages.start, buffer);
-            sys::forget_changes(&replacing, pages.clone())?;
-            sys::exclusive_or_with_memory(&replacing, pages.start, buffer);
-            let start = buffer.as_ptr().expose_provenance();
-            sys::write_pieces(file, &mut [Piece::new(&(start..start + buffer.len()))])
-        },
-    )?;
-    let start = END.as_ptr().expose_provenance();
-    sys::write_pieces(file, &mut [Piece::new(&(start..start + END.len()))])
+    let mut out = Output::new(file, areas.text);
+    for (run, is_of_a_file) in (Tables { mappings, runs, paths }).runs_by_kind() {
+        let mut at = run.start;
+        while at < run.end() {
+            if !is_of_a_file && run.end() - at >= DIRECT_BYTES {
+                out.flush()?;
+                sys::write_pieces(file, &mut [Piece::new(&(at..run.end()))])?;
+                break;
+            }
+            let room = out.room(run.end() - at)?;
+            sys::read_memory(&replacing, at, room);
+            if is_of_a_file {
+                sys::forget_changes(&replacing, at..at + room.len())?;
+                sys::exclusive_or_with_memory(&replacing, at, room);
+            }
+            at += room.len();
+        }
+    }
+    out.room(END.len())?.copy_from_slice(&END);
+    out.flush()
+}
+
+/// Bytes on their way to a file, many at a time: pages are scattered, and each write wakes who reads.
+struct Output<'a> {
+    file: BorrowedFd<'a>,
+    buffer: &'a mut [u8],
+    len: usize,
+}
+
+impl<'a> Output<'a> {
+    const fn new(file: BorrowedFd<'a>, buffer: &'a mut [u8]) -> Self {
+        Self { file, buffer, len: 0 }
+    }
+
+    /// Room for the next bytes, in whole pages where it is for less than all `wanted`.
+    fn room(&mut self, wanted: usize) -> io::Result<&mut [u8]> {
+        let wanted = wanted.min(self.buffer.len() / PAGE_BYTES * PAGE_BYTES);
+        let mut room = self.buffer.len() - self.len;
+        if room < wanted.min(PAGE_BYTES) {
+            self.flush()?;
+            room = self.buffer.len();
+        }
+        let count = if room < wanted { room / PAGE_BYTES * PAGE_BYTES } else { wanted };
+        let start = self.len;
+        self.len += count;
+        self.buffer.get_mut(start..start + count).ok_or_else(|| io::ErrorKind::FileTooLarge.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.len == 0 {
+            return Ok(());
+        }
+        let start = self.buffer.as_ptr().expose_provenance();
+        let written = sys::write_pieces(self.file, &mut [Piece::new(&(start..start + self.len))]);
+        self.len = 0;
+        written
+    }
 }
 
 /// What of a mapping can have pages to be saved.
@@ -204,31 +247,4 @@ impl Runs<'_> {
         self.count += 1;
         Ok(())
     }
-}
-
-/// Calls `whole` with the runs that are written as they are, as many at a time as one call takes, and
-/// `differing` with those of files, as much of them at a time as `room` bytes hold; in their order.
-pub(super) fn for_runs(
-    tables: Tables<'_>,
-    room: usize,
-    mut whole: impl FnMut(&mut [Piece]) -> io::Result<()>,
-    mut differing: impl FnMut(Range<usize>) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut runs = tables.runs_by_kind().peekable();
-    while runs.peek().is_some() {
-        let mut pieces = [Piece::NONE; PIECES_MAX];
-        let mut count = 0;
-        let together = std::iter::from_fn(|| runs.next_if(|(_, is_of_a_file)| !is_of_a_file));
-        for (slot, (run, _)) in pieces.iter_mut().zip(together) {
-            *slot = Piece::new(&(run.start..run.end()));
-            count += 1;
-        }
-        whole(pieces.get_mut(..count).unwrap_or_default())?;
-        while let Some((run, _)) = runs.next_if(|(_, is_of_a_file)| *is_of_a_file) {
-            for start in (run.start..run.end()).step_by(room) {
-                differing(start..run.end().min(start + room))?;
-            }
-        }
-    }
-    Ok(())
 }

@@ -8,6 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::sys::mman::ProtFlags;
 use nix::unistd::Pid;
@@ -17,7 +18,7 @@ use super::{SingleThreaded, check};
 mod pieces;
 mod registers;
 
-pub(crate) use pieces::{PIECES_MAX, Piece, read_pieces, write_pieces};
+pub(crate) use pieces::{Piece, read_pieces, read_some, write_pieces};
 use registers::vivarium_image_stand_on;
 pub(crate) use registers::{Registers, STACK_POINTER, capture, restore};
 
@@ -141,7 +142,13 @@ pub(crate) fn is_zero(page: usize, bytes: usize) -> bool {
     // the process has one thread.
     // JUSTIFICATION: there is no other way to memory by its address.
     let page: &[u8] = unsafe { std::slice::from_raw_parts(with_exposed_provenance(page), bytes) };
-    page.iter().all(|byte| *byte == 0)
+    are_zero(page)
+}
+
+/// In pieces that are compared at once.
+fn are_zero(bytes: &[u8]) -> bool {
+    let (pieces, rest) = bytes.as_chunks::<64>();
+    pieces.iter().all(|piece| *piece == [0; 64]) && rest.iter().all(|byte| *byte == 0)
 }
 
 /// Copies memory from `address` on.
@@ -150,6 +157,16 @@ pub(crate) fn read_memory(_: &Replacing, address: usize, into: &mut [u8]) {
     // JUSTIFICATION: as above.
     unsafe {
         with_exposed_provenance::<u8>(address).copy_to_nonoverlapping(into.as_mut_ptr(), into.len())
+    }
+}
+
+/// Copies bytes to memory from `address` on.
+pub(crate) fn write_memory(_: &Replacing, address: usize, bytes: &[u8]) {
+    // SAFETY: the caller has made it writable, and nothing refers to it (`Replacing`); `bytes` are in the scratch
+    // memory, which is not in it. JUSTIFICATION: as above.
+    unsafe {
+        with_exposed_provenance_mut::<u8>(address)
+            .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
     }
 }
 
@@ -170,14 +187,22 @@ fn exclusive_or(bytes: &mut [u8], others: &[u8]) {
 
 /// Changes a page of memory by the exclusive or with `difference`, unless that is nothing.
 pub(crate) fn change_page(_: &Replacing, page: usize, difference: &[u8]) {
-    if difference.iter().all(|byte| *byte == 0) {
+    if are_zero(difference) {
         return; // It goes on being shared.
     }
+    if let Some(first) = difference.first_chunk() {
+        // Read and written at once, which is one fault: to read it first would be another.
+        // SAFETY: as below, and a page is aligned. JUSTIFICATION: as above.
+        let word = unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut(page)) };
+        word.fetch_xor(u64::from_ne_bytes(*first), Ordering::Relaxed);
+    }
+    let rest = difference.get(size_of::<u64>()..).unwrap_or_default();
     // SAFETY: the caller has made it writable, and nothing refers to it (`Replacing`). JUSTIFICATION: as above.
     let memory: &mut [u8] = unsafe {
-        std::slice::from_raw_parts_mut(with_exposed_provenance_mut(page), difference.len())
+        let start = with_exposed_provenance_mut(page + size_of::<u64>());
+        std::slice::from_raw_parts_mut(start, rest.len())
     };
-    exclusive_or(memory, difference);
+    exclusive_or(memory, rest);
 }
 
 fn map_at(

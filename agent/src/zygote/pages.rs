@@ -29,7 +29,7 @@ const UNIT_BYTES: usize = 16;
 const MOST_PIECES: usize = 1 << 20;
 
 /// Takes all free memory that lies between other memory in the heap, for good.
-pub(super) fn fill_gaps() {
+pub(crate) fn fill_gaps() {
     let end = sys::end_of_heap();
     let large = std::iter::successors(Some(LARGEST_BYTES), |bytes| Some(bytes / 8 * 7));
     let large = large.take_while(|bytes| *bytes > SMALL_BYTES);

@@ -4,12 +4,9 @@ use std::ffi::c_int;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::ptr::with_exposed_provenance_mut;
 
 use super::Replacing;
-
-/// As many pieces as readv(2) and writev(2) take at once.
-pub(crate) const PIECES_MAX: usize = 1024;
 
 /// A piece of this process's memory, by its address.
 #[derive(Debug, Clone, Copy)]
@@ -17,8 +14,6 @@ pub(crate) const PIECES_MAX: usize = 1024;
 pub(crate) struct Piece(libc::iovec);
 
 impl Piece {
-    pub(crate) const NONE: Self = Self(libc::iovec { iov_base: null_mut(), iov_len: 0 });
-
     pub(crate) fn new(at: &Range<usize>) -> Self {
         let iov_base = with_exposed_provenance_mut(at.start);
         Self(libc::iovec { iov_base, iov_len: at.len() })
@@ -40,6 +35,23 @@ pub(crate) fn read_pieces(_: &Replacing, fd: RawFd, pieces: &mut [Piece]) -> io:
         // SAFETY: `Replacing`. JUSTIFICATION: as above.
         unsafe { libc::readv(fd, pieces, count) }
     })
+}
+
+/// Reads at least a byte, and as many as there are.
+pub(crate) fn read_some(fd: RawFd, into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        // SAFETY: `into` outlives the call, which fills no more of it than it has.
+        // JUSTIFICATION: nix wants an owner of the descriptor, which is in memory that was replaced.
+        let count = unsafe { libc::read(fd, into.as_mut_ptr().cast(), into.len()) };
+        match usize::try_from(count) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => return Ok(count),
+            Err(_) => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+        }
+    }
 }
 
 fn transfer(
