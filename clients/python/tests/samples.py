@@ -52,7 +52,20 @@ SESSION: dict[str, Any] = {
     "metadata": {"for": "tests"},
 }
 
-IMAGE = {"size_bytes": 39841, "suspended_at": "2026-01-01T12:03:00Z", "expires_at": None}
+IMAGE = {
+    "size_bytes": 39841,
+    "suspended_at": "2026-01-01T12:03:00Z",
+    "expires_at": None,
+    "auto_resume": True,
+}
+
+STORED_IMAGE = {
+    **IMAGE,
+    "session_id": "demo",
+    "environment": "default",
+    "template": "5f" * 32,
+    "executions": 2,
+}
 
 CHECKPOINT = {
     "name": "before",

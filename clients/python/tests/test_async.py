@@ -13,10 +13,10 @@ import pytest
 
 import vivarium_client
 from fake import DROP, Fake, Reply, Seen, js, problem
-from samples import CHECKPOINT, IMAGE, OUTCOME, SESSION
+from samples import CHECKPOINT, IMAGE, OUTCOME, SESSION, STORED_IMAGE
 from vivarium_client import AsyncClient, TransportError, errors
 
-PAIRS = ["Client", "Session", "Files", "EventStream"]
+PAIRS = ["Client", "Session", "Files", "Images", "EventStream"]
 
 
 def public(name: str) -> dict[str, Any]:
@@ -62,6 +62,9 @@ def test_the_calls(fake: Fake) -> None:
             if seen.method == "POST"
             else {"checkpoints": [CHECKPOINT]},
             "sessions/demo/rollback": SESSION,
+            "images": SESSION if seen.method == "POST" else {"images": [STORED_IMAGE]},
+            "images/demo": STORED_IMAGE,
+            "images/demo/export": {},
             "sessions/demo/imageable": {"imageable": True, "reasons": []},
             "sessions/demo/previews": {"url": "a", "expires_at": "2026-01-01T00:00:00Z"},
             "sessions/demo/complete": {"matches": [], "start": 1, "end": 1},
@@ -96,6 +99,14 @@ def test_the_calls(fake: Fake) -> None:
                 assert not (await session.inspect("a")).found
                 assert (await session.is_complete("a")).status == "complete"
                 assert (await session.info()).id == "demo"
+            assert fake.seen[-1].method == "DELETE"
+            assert [image.session_id async for image in client.images.list()] == ["demo"]
+            assert (await client.images.get("demo")).executions == 2
+            assert await client.images.delete("demo")
+            buffer = io.BytesIO()
+            assert await client.images.export("demo", buffer) == len(buffer.getvalue()) == 2
+            async with client.images.import_(buffer, "demo") as session:
+                assert session.id == "demo"
             assert fake.seen[-1].method == "DELETE"
             kept = await client.session()
             assert fake.seen[-1].method == "POST"

@@ -1,13 +1,15 @@
-"""Suspending, resuming, branching and rolling back sessions of a real daemon."""
+"""Suspending, resuming, branching and rolling back sessions of a real daemon, and their images."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from daemon import Daemon
-from vivarium_client import Client, Conflict, NotFound, Session
+from vivarium_client import AsyncClient, Client, Conflict, NotFound, Session
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +47,19 @@ def test_resuming_a_session_that_is_awake_changes_nothing(session: Session) -> N
     session.execute("x = 1")
     assert session.resume().state == "idle"
     assert str(session.execute("x").value) == "1"
+
+
+def test_a_session_is_resumed_by_hand_where_that_was_asked_for(images: Client) -> None:
+    with images.session(auto_resume=False) as session:
+        session.execute("x = 1")
+        image = session.suspend().image
+        assert image is not None
+        assert not image.auto_resume
+        with pytest.raises(Conflict) as raised:
+            session.execute("x")
+        assert raised.value.code == "suspended"
+        session.resume()
+        assert str(session.execute("x").value) == "1"
 
 
 def test_branches_go_their_own_ways(session: Session) -> None:
@@ -95,3 +110,47 @@ def test_a_session_with_a_thread_says_what_is_in_the_way(session: Session) -> No
         session.suspend()
     assert raised.value.code == "not_imageable"
     assert session.execute("go.set()").ok
+
+
+def test_an_image_goes_out_and_comes_in_under_another_id(
+    images: Client, session: Session, tmp_path: Path
+) -> None:
+    session.execute("x = 6 * 7")
+    with pytest.raises(Conflict) as raised:
+        images.images.get(session.id)
+    assert raised.value.code == "not_suspended"
+    session.suspend()
+    image = images.images.get(session.id)
+    assert list(images.images.list()) == [image]
+    assert (image.environment, image.executions, len(image.template)) == ("default", 1, 64)
+    exported = tmp_path / "a.tar"
+    assert images.images.export(session.id, exported) == exported.stat().st_size
+    with pytest.raises(Conflict) as raised:
+        images.images.import_(exported)
+    assert raised.value.code == "session_exists"
+    assert images.images.delete(session.id)
+    assert not images.images.delete(session.id)
+    with images.images.import_(exported, "another") as imported:
+        assert (imported.id, imported.info().state) == ("another", "suspended")
+        assert str(imported.execute("x").value) == "42"
+    exported.write_bytes(exported.read_bytes()[:-2000])
+    with pytest.raises(Conflict) as raised:
+        images.images.import_(exported)
+    assert raised.value.code == "image_failed"
+
+
+def test_asyncio_takes_a_checkpoint_to_another_session(
+    images: Client, session: Session, tmp_path: Path
+) -> None:
+    session.execute("x = 1")
+    session.checkpoint("a")
+    session.execute("x = 2")
+
+    async def main() -> None:
+        async with AsyncClient(images.url) as client:
+            await client.images.export(session.id, tmp_path / "a.tar", checkpoint="a")
+            async with client.images.import_(tmp_path / "a.tar", "another") as imported:
+                assert [image.session_id async for image in client.images.list()] == ["another"]
+                assert str((await imported.execute("x")).value) == "1"
+
+    asyncio.run(main())

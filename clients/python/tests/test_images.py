@@ -1,15 +1,18 @@
-"""Suspending, resuming, branching and rolling back sessions."""
+"""Suspending, resuming, branching and rolling back sessions, and images by themselves."""
 
 from __future__ import annotations
 
+import io
 from datetime import datetime, timezone
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fake import DROP, Fake, Reply, js, problem
-from samples import CHECKPOINT, IMAGE, SESSION
-from vivarium_client import Checkpoint, Client, errors
+from samples import CHECKPOINT, IMAGE, SESSION, STORED_IMAGE
+from vivarium_client import Checkpoint, Client, StoredImage, errors
 
 
 def test_a_session_is_suspended_and_resumed(fake: Fake, client: Client) -> None:
@@ -89,7 +92,7 @@ def test_a_checkpoint_that_cannot_be_made_says_why(
 ) -> None:
     session = client.attach("demo")
     refusals: list[tuple[int, str, type[errors.ApiError]]] = [
-        (409, "conflict", errors.Conflict),
+        (409, "checkpoint_exists", errors.Conflict),
         (409, "not_imageable", errors.Conflict),
         (429, "images_full", errors.QuotaExceeded),
     ]
@@ -132,3 +135,101 @@ def test_only_what_changes_nothing_twice_is_sent_again(
         with pytest.raises(errors.TransportError):
             call()
     assert (len(fake.seen), len(pauses)) == (10, 3)
+
+
+def test_images_are_listed_shown_and_deleted(fake: Fake, client: Client) -> None:
+    fake.answers(
+        js({"images": [STORED_IMAGE], "next": "demo"}),
+        js({"images": [{**STORED_IMAGE, "session_id": "b"}], "next": None}),
+        js(STORED_IMAGE),
+        problem(409, "not_suspended"),
+        Reply(204, b""),
+        problem(404, "unknown_session"),
+        problem(409, "not_suspended"),
+    )
+    first, second = client.images.list()
+    suspended_at = datetime(2026, 1, 1, 12, 3, 0, 0, timezone.utc)
+    assert first == StoredImage("demo", "default", "5f" * 32, 2, 39841, suspended_at, None, True)
+    assert second.session_id == "b"
+    assert client.images.get("demo") == first
+    with pytest.raises(errors.Conflict) as raised:
+        client.images.get("demo")
+    assert raised.value.code == "not_suspended"
+    assert client.images.delete("../a b") is True
+    assert client.images.delete("..") is False
+    with pytest.raises(errors.Conflict):
+        client.images.delete("demo")
+    assert [(seen.method, seen.target) for seen in fake.seen] == [
+        ("GET", "/v1/images"),
+        ("GET", "/v1/images?after=demo"),
+        ("GET", "/v1/images/demo"),
+        ("GET", "/v1/images/demo"),
+        ("DELETE", "/v1/images/..%2Fa%20b"),
+        ("DELETE", "/v1/images/%2E%2E"),
+        ("DELETE", "/v1/images/demo"),
+    ]
+
+
+TAR = bytes(range(256)) * 5000
+
+
+def test_an_image_is_exported_whole_or_not_at_all(
+    fake: Fake, client: Client, tmp_path: Path
+) -> None:
+    target = tmp_path / "demo.tar"
+    fake.answer = lambda seen: Reply(200, TAR, {"Content-Type": "application/x-tar"})
+    assert client.images.export("demo", target) == len(TAR)
+    assert target.read_bytes() == TAR
+    buffer = io.BytesIO()
+    assert client.images.export("demo", buffer, checkpoint="a b") == len(TAR)
+    assert buffer.getvalue() == TAR
+    target.write_bytes(b"before")
+    fake.answers(Reply(200, TAR, cut_at=len(TAR) - 1), problem(409, "not_suspended"))
+    with pytest.raises(errors.TransportError):
+        client.images.export("demo", target)
+    with pytest.raises(errors.Conflict):
+        client.images.export("demo", str(target))
+    assert target.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [target]
+    assert [seen.target for seen in fake.seen] == [
+        "/v1/images/demo/export",
+        "/v1/images/demo/export?checkpoint=a+b",
+        "/v1/images/demo/export",
+        "/v1/images/demo/export",
+    ]
+
+
+def test_an_image_is_imported_from_anywhere(fake: Fake, client: Client, tmp_path: Path) -> None:
+    local = tmp_path / "demo.tar"
+    local.write_bytes(TAR)
+    made = js({**SESSION, "state": "suspended"}, status=201)
+    sources: list[Any] = [local, str(local), io.BytesIO(TAR), TAR, iter([TAR])]
+    fake.answers(*[made] * len(sources), Reply(204, b""))
+    sessions = [client.images.import_(source, "demo") for source in sources]
+    for seen in fake.seen:
+        assert (seen.method, seen.target) == ("POST", "/v1/images?id=demo")
+        assert seen.headers["Content-Type"] == "application/x-tar"
+        assert seen.body == TAR
+    with sessions[0] as session:
+        assert session.id == "demo"
+    assert fake.seen[-1].method == "DELETE"
+
+
+def test_an_image_is_imported_once(fake: Fake, client: Client, pauses: list[float]) -> None:
+    fake.answers(DROP)
+    with pytest.raises(errors.TransportError):
+        client.images.import_(TAR)
+    assert [seen.target for seen in fake.seen] == ["/v1/images"]
+    refusals: list[tuple[int, str, type[errors.ApiError]]] = [
+        (409, "image_failed", errors.Conflict),
+        (409, "session_exists", errors.Conflict),
+        (422, "invalid_field", errors.InvalidRequest),
+        (429, "images_full", errors.QuotaExceeded),
+    ]
+    for status, code, kind in refusals:
+        # A 429 is asked for again, twice.
+        fake.answers(*[problem(status, code)] * 3)
+        with pytest.raises(kind) as raised:
+            client.images.import_(TAR)
+        assert raised.value.code == code
+    assert len(pauses) == 2

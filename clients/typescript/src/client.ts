@@ -11,6 +11,7 @@ import { get, path, streamed } from "./core/request.js";
 import * as requests from "./core/requests.js";
 import type { Command, RunOptions, SessionFilters, SessionOptions } from "./core/requests.js";
 import type { HostInfo, SessionInfo, TenantInfo } from "./documents.js";
+import { Images } from "./images.js";
 import { Outcome } from "./outcome.js";
 import { Session } from "./session.js";
 import { Environments } from "./environments.js";
@@ -109,6 +110,11 @@ export class Client {
   /** The tenant's environments. */
   get environments(): Environments {
     return new Environments(this.#calls);
+  }
+
+  /** Images of the tenant's suspended sessions. */
+  get images(): Images {
+    return new Images(this.#calls);
   }
 
   /** The tenant's homes. */

@@ -14,6 +14,8 @@ export type HostInfo = Schemas["HostInfo"];
 export type SessionInfo = Schemas["SessionInfo"];
 /** What there is of a suspended session on disk. */
 export type SessionImage = Schemas["ImageInfo"];
+/** The image of a suspended session, by itself. */
+export type StoredImage = Schemas["StoredImage"];
 /** Whether a session can be suspended now, and what is in the way. */
 export type Imageable = Schemas["ImageableReply"];
 /** A state of a session that it can be rolled back to. */

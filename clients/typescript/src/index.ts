@@ -34,6 +34,7 @@ export type * from "./documents.js";
 export * from "./errors.js";
 export type * from "./events.js";
 export { Files, type PartOptions, RemoteFile } from "./files.js";
+export { type ExportOptions, Images } from "./images.js";
 export type { components, operations, paths } from "./openapi.js";
 export { type Execution, Outcome } from "./outcome.js";
 export { Process } from "./process.js";

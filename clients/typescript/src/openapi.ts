@@ -496,6 +496,59 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/images": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List images: what there is on disk of suspended sessions */
+        get: operations["list_images"];
+        put?: never;
+        /** Import an image: make a suspended session of one that a host with the same key has exported */
+        post: operations["import_image"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/images/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the image of a suspended session */
+        get: operations["show_image"];
+        put?: never;
+        post?: never;
+        /** Delete the image of a suspended session, and so the session */
+        delete: operations["delete_image"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/images/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Export the image of a suspended session, or a checkpoint */
+        get: operations["export_image"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/run": {
         parameters: {
             query?: never;
@@ -2136,6 +2189,8 @@ export interface components {
         };
         /** @description The image of a suspended session: what there is of it on disk. */
         ImageInfo: {
+            /** @description Whether calls resume the session, or `POST …/resume` alone. */
+            auto_resume: boolean;
             /**
              * Format: date-time
              * @description When the session is deleted unless it is resumed before; null if never.
@@ -2151,6 +2206,13 @@ export interface components {
              * @description When the session was suspended.
              */
             suspended_at: string;
+        };
+        /** @description A part of the list of images. */
+        ImagePage: {
+            /** @description In the order of their sessions' ids. */
+            images: components["schemas"]["StoredImage"][];
+            /** @description The `after` of the next part; null at the end. */
+            next?: string | null;
         };
         /** @description Whether a session can be suspended now. */
         ImageableReply: {
@@ -2876,6 +2938,12 @@ export interface components {
             /** @description What somebody has to allow first: no less than the rule that holds */
             approval?: components["schemas"]["ApprovalSpec"] | null;
             /**
+             * @description Whether calls resume the session where it is suspended, as they do by default; else it is resumed by
+             *     `POST …/resume` alone, and they get 409 `suspended`.
+             * @default true
+             */
+            auto_resume: boolean | null;
+            /**
              * Format: date-time
              * @description When the session ends, whatever it does: a time to come, no later than the configured
              *     `session.max_lifetime` from now.
@@ -3056,6 +3124,23 @@ export interface components {
              * @description Files, directories and links, as last measured.
              */
             used_inodes?: number | null;
+        };
+        /** @description The image of a suspended session, by itself. */
+        StoredImage: components["schemas"]["ImageInfo"] & {
+            /** @description Name of the environment */
+            environment: string;
+            /**
+             * Format: int64
+             * @description The number of the session's last execution.
+             */
+            executions: number;
+            /** @description The suspended session's id. */
+            session_id: string;
+            /**
+             * @description SHA-256 of the memory of the template that the session was suspended under, in hexadecimal. It resumes
+             *     under any that was built of the same.
+             */
+            template: string;
         };
         /** @description A template: a warmed process that kernels are forked from. */
         TemplateInfo: {
@@ -4425,6 +4510,174 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HostInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_images: {
+        parameters: {
+            query?: {
+                /** @description At most this many, 1 to 1000. */
+                limit?: number;
+                /** @description The `next` of the previous part. */
+                after?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImagePage"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    import_image: {
+        parameters: {
+            query?: {
+                /** @description The new session's id. Without it, the id that the session had where it was exported. */
+                id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description An image as it was exported; of any media type */
+        requestBody: {
+            content: {
+                "application/octet-stream": number[];
+            };
+        };
+        responses: {
+            /** @description Made */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionInfo"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_image: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredImage"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_image: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_image: {
+        parameters: {
+            query?: {
+                /** @description The name of one of its checkpoints. Without it, the image of the suspended session. */
+                checkpoint?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The image, encrypted, for hosts that have the same key */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-tar": number[];
                 };
             };
             /** @description The request failed; `code` says why */

@@ -1,14 +1,37 @@
-/** Suspending, resuming, branching and rolling back sessions. */
+/** Suspending, resuming, branching and rolling back sessions, and images by themselves. */
 
 import assert from "node:assert/strict";
+import { createReadStream } from "node:fs";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 
-import { Client, Conflict, NotFound, QuotaExceeded, TransportError } from "vivarium-client";
+import {
+  Client,
+  Conflict,
+  InvalidRequest,
+  NotFound,
+  QuotaExceeded,
+  TransportError,
+} from "vivarium-client";
 
 import { Daemon, needsDaemon } from "./daemon.js";
-import { drop, fake, js, problem } from "./fake.js";
+import { type Answer, drop, fake, js, problem } from "./fake.js";
 
-const IMAGE = { size_bytes: 39841, suspended_at: "2026-01-01T12:03:00Z", expires_at: null };
+const IMAGE = {
+  size_bytes: 39841,
+  suspended_at: "2026-01-01T12:03:00Z",
+  expires_at: null,
+  auto_resume: true,
+};
+const STORED_IMAGE = {
+  ...IMAGE,
+  session_id: "a",
+  environment: "default",
+  template: "5f".repeat(32),
+  executions: 2,
+};
 const CHECKPOINT = {
   name: "before",
   created_at: "2026-11-28T01:02:03Z",
@@ -83,7 +106,7 @@ test("checkpoints are made, listed, gone back to and deleted", async (t) => {
 
 test("a checkpoint that cannot be made says why", async (t) => {
   const { client } = await fake(t, [
-    problem(409, "conflict"),
+    problem(409, "checkpoint_exists"),
     problem(409, "not_imageable"),
     problem(429, "images_full"),
   ]);
@@ -115,6 +138,109 @@ test("only what changes nothing twice is sent again", async (t) => {
   assert.equal(server.seen.length, 10);
 });
 
+test("images are listed, shown and deleted", async (t) => {
+  const { client, server } = await fake(t, [
+    js({ images: [STORED_IMAGE], next: "a" }),
+    js({ images: [{ ...STORED_IMAGE, session_id: "b" }], next: null }),
+    js(STORED_IMAGE),
+    problem(409, "not_suspended"),
+    (response) => response.writeHead(204).end(),
+    problem(404, "unknown_session"),
+    problem(409, "not_suspended"),
+  ]);
+  const ids = [];
+  for await (const image of client.images.list()) {
+    ids.push(image.session_id);
+  }
+  assert.deepEqual(ids, ["a", "b"]);
+  assert.deepEqual(await client.images.get("a"), STORED_IMAGE);
+  await assert.rejects(client.images.get("a"), { name: "Conflict", code: "not_suspended" });
+  assert.equal(await client.images.delete("../a b"), true);
+  assert.equal(await client.images.delete("a"), false);
+  await assert.rejects(client.images.delete("a"), Conflict);
+  assert.deepEqual(
+    server.seen.map(({ method, target }) => `${method} ${target}`),
+    [
+      "GET /v1/images",
+      "GET /v1/images?after=a",
+      "GET /v1/images/a",
+      "GET /v1/images/a",
+      "DELETE /v1/images/..%2Fa%20b",
+      "DELETE /v1/images/a",
+      "DELETE /v1/images/a",
+    ],
+  );
+});
+
+const TAR = new Uint8Array(2_000_000).map((_, index) => index * 7);
+
+/** A directory for one test. */
+async function directory(t: TestContext): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), "vc"));
+  t.after(() => rm(made, { recursive: true }));
+  return made;
+}
+
+test("an image is exported whole or not at all", async (t) => {
+  const head = { "Content-Type": "application/x-tar", "Content-Length": TAR.length };
+  const whole: Answer = (response) => response.writeHead(200, head).end(TAR);
+  const cut: Answer = (response) => {
+    response.writeHead(200, head).write(TAR.subarray(1), () => response.destroy());
+  };
+  const { client, server } = await fake(t, [whole, whole, cut, problem(409, "not_suspended")]);
+  const local = await directory(t);
+  const target = join(local, "a.tar");
+  assert.equal(await client.images.export("a", target), TAR.length);
+  assert((await readFile(target)).equals(TAR));
+  const image = await client.images.open("a", { checkpoint: "a b" });
+  assert.deepEqual([image.sizeBytes, image.mimeType], [TAR.length, "application/x-tar"]);
+  assert((await image.bytes()).every((byte, index) => byte === TAR[index]));
+  await writeFile(target, "before");
+  await assert.rejects(client.images.export("a", target), TransportError);
+  await assert.rejects(client.images.export("a", target), Conflict);
+  assert.equal(await readFile(target, "utf-8"), "before");
+  assert.deepEqual(await readdir(local), ["a.tar"]);
+  assert.deepEqual(
+    server.seen.map(({ target }) => target),
+    [
+      "/v1/images/a/export",
+      "/v1/images/a/export?checkpoint=a+b",
+      "/v1/images/a/export",
+      "/v1/images/a/export",
+    ],
+  );
+});
+
+test("an image is imported from bytes, a Blob or a stream", async (t) => {
+  const { client, server } = await fake(t, [js({ id: "b", state: "suspended" }, 201)]);
+  const local = join(await directory(t), "a.tar");
+  await writeFile(local, TAR);
+  for (const image of [TAR, new Blob([TAR]), createReadStream(local)]) {
+    assert.equal((await client.images.import(image, { id: "b" })).id, "b");
+  }
+  for (const { method, target, headers, body } of server.seen) {
+    assert.equal(`${method} ${target}`, "POST /v1/images?id=b");
+    assert.equal(headers["content-type"], "application/x-tar");
+    assert(body.equals(TAR));
+  }
+});
+
+test("an image is imported once", async (t) => {
+  const { client, server } = await fake(t, [
+    drop,
+    problem(409, "image_failed"),
+    problem(409, "session_exists"),
+    problem(422, "invalid_field"),
+    problem(429, "images_full"),
+  ]);
+  await assert.rejects(client.images.import(TAR), TransportError);
+  assert.deepEqual(server.seen.map(({ target }) => target), ["/v1/images"]);
+  await assert.rejects(client.images.import(TAR), { name: "Conflict", code: "image_failed" });
+  await assert.rejects(client.images.import(TAR), { name: "Conflict", code: "session_exists" });
+  await assert.rejects(client.images.import(TAR), InvalidRequest);
+  await assert.rejects(client.images.import(TAR), QuotaExceeded);
+});
+
 /** Starts a daemon that makes images, for one test. */
 async function withImages(t: TestContext): Promise<Client> {
   const daemon = await Daemon.start("images = true\n");
@@ -141,6 +267,16 @@ test("variables survive being suspended, and branches go their own ways", needsD
   assert.deepEqual(values.map((outcome) => outcome?.value?.repr), ["[1]", "[1, 2]", "[1]"]);
 });
 
+test("a session is resumed by hand where that was asked for", needsDaemon, async (t) => {
+  const client = await withImages(t);
+  await using session = await client.session({ autoResume: false });
+  await session.execute("x = 1");
+  assert.equal((await session.suspend()).image?.auto_resume, false);
+  await assert.rejects(session.execute("x"), { code: "suspended" });
+  await session.resume();
+  assert.equal((await session.execute("x")).value?.repr, "1");
+});
+
 test("a session goes back to a checkpoint", needsDaemon, async (t) => {
   const client = await withImages(t);
   await using session = await client.session();
@@ -163,4 +299,31 @@ test("a session goes back to a checkpoint", needsDaemon, async (t) => {
   assert.equal(await session.deleteCheckpoint("a"), true);
   assert.deepEqual(await session.checkpoints(), []);
   await assert.rejects(session.rollback("a"), { code: "unknown_checkpoint" });
+});
+
+test("an image goes out and comes in under another id", needsDaemon, async (t) => {
+  const client = await withImages(t);
+  await using session = await client.session();
+  await session.execute("x = 6 * 7");
+  await assert.rejects(client.images.get(session.id), { code: "not_suspended" });
+  await session.suspend();
+  const image = await client.images.get(session.id);
+  for await (const one of client.images.list()) {
+    assert.deepEqual(one, image);
+  }
+  assert.equal(image.executions, 1);
+  const exported = join(await directory(t), "a.tar");
+  const sizeBytes = await client.images.export(session.id, exported);
+  const again = await client.images.open(session.id);
+  assert.equal(again.sizeBytes, sizeBytes);
+  again.close();
+  await assert.rejects(client.images.import(createReadStream(exported)), { code: "session_exists" });
+  assert.equal(await client.images.delete(session.id), true);
+  assert.equal(await client.images.delete(session.id), false);
+  const stream = createReadStream(exported);
+  await using imported = await client.images.import(stream, { id: "another" });
+  assert.equal((await imported.info()).state, "suspended");
+  assert.equal((await imported.execute("x")).value?.repr, "42");
+  const cut = (await readFile(exported)).subarray(0, -2000);
+  await assert.rejects(client.images.import(cut), { code: "image_failed" });
 });

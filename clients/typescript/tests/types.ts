@@ -111,6 +111,10 @@ export async function types(client: Client, session: Session): Promise<void> {
     holds<Same<typeof chunk, Uint8Array>>();
   }
 
+  await client.images.import(new Blob([]), { id: "a" });
+  // @ts-expect-error: no path, and no image is text
+  await client.images.import("a.tar");
+
   await using own = await client.session();
   await using stream = own.stream("1");
   await using file = await own.files.open("a");

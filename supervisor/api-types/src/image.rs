@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::SessionInfo;
 
@@ -20,6 +20,50 @@ pub struct ImageInfo {
     /// When the session is deleted unless it is resumed before; null if never.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
+    /// Whether calls resume the session, or `POST …/resume` alone.
+    pub auto_resume: bool,
+}
+
+/// The image of a suspended session, by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StoredImage {
+    /// The suspended session's id.
+    pub session_id: String,
+    pub environment: String,
+    /// SHA-256 of the memory of the template that the session was suspended under, in hexadecimal. It resumes
+    /// under any that was built of the same.
+    pub template: String,
+    /// The number of the session's last execution.
+    pub executions: u64,
+    #[serde(flatten)]
+    pub image: ImageInfo,
+}
+
+/// A part of the list of images.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImagePage {
+    /// In the order of their sessions' ids.
+    pub images: Vec<StoredImage>,
+    /// The `after` of the next part; null at the end.
+    pub next: Option<String>,
+}
+
+/// What of a session to export.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct ExportParams {
+    /// The name of one of its checkpoints. Without it, the image of the suspended session.
+    pub checkpoint: Option<String>,
+}
+
+/// Under which id to import an image.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct ImportParams {
+    /// The new session's id. Without it, the id that the session had where it was exported.
+    pub id: Option<String>,
 }
 
 /// Whether a session can be suspended now.

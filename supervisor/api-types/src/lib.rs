@@ -69,8 +69,8 @@ pub use homes::{
     HomeInfo, HomeKind, HomeList, StorageInfo, VolumeInfo, VolumeList, VolumeMount, VolumeSpec,
 };
 pub use image::{
-    BranchReply, BranchRequest, Checkpoint, CheckpointList, CheckpointRequest, ImageInfo,
-    ImageableReply, MAX_BRANCHES, RollbackRequest,
+    BranchReply, BranchRequest, Checkpoint, CheckpointList, CheckpointRequest, ExportParams,
+    ImageInfo, ImagePage, ImageableReply, ImportParams, MAX_BRANCHES, RollbackRequest, StoredImage,
 };
 pub use kept::{ExecutionInfo, ExecutionKind, ExecutionPage, ExecutionSummary, Progress};
 pub use limits::{LimitsInfo, LimitsSpec};

@@ -26,6 +26,7 @@ mod files;
 mod gate;
 mod homes;
 mod human;
+mod images;
 mod input;
 mod inputs;
 mod invocation;
@@ -115,6 +116,9 @@ enum Command {
     Checkpoints(checkpoints::Command),
     /// Has a session be what it was at a checkpoint, memory and files; what runs in it ends.
     Rollback(checkpoints::One),
+    /// Manages images: what there is on disk of a daemon's suspended sessions.
+    #[command(subcommand)]
+    Images(images::Command),
     /// Manages the contexts of a session of a daemon: kernels beside each other.
     #[command(subcommand)]
     Contexts(contexts::Command),
@@ -188,6 +192,7 @@ pub fn main() -> ExitCode {
         Command::Branch(args) => branch::main(&args),
         Command::Checkpoints(command) => checkpoints::main(&command),
         Command::Rollback(args) => checkpoints::rollback(&args),
+        Command::Images(command) => images::main(&command),
         Command::Contexts(command) => contexts::main(&command),
         Command::Executions(command) => executions::main(&command),
         Command::Approvals(command) => approvals::main(&command),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::Builder;
 use tokio::fs::File;
+use tokio::io::{AsyncRead, AsyncWrite};
 use vivarium_client::UploadKind;
 
 use super::exit::{Exit, Failure};
@@ -33,25 +34,38 @@ pub(super) async fn put(
         }
         (None, UploadKind::File) => last_part(file)?.to_owned(),
     };
-    if file == STANDARD {
-        if io::stdin().is_terminal() {
-            return Err(usage("standard input is a terminal: pipe something into it".to_owned()));
-        }
-        target.put_file(session, &name, how, tokio::io::stdin(), None).await?;
-        return Ok(name);
-    }
-    let unreadable = |error: io::Error| usage(format!("cannot open {file}: {error}"));
-    let source = File::open(file).await.map_err(unreadable)?;
-    let about = source.metadata().await.map_err(unreadable)?;
-    if about.is_dir() {
+    let source = open(file).await?;
+    if source.is_directory {
         return Err(usage(format!(
             "{file} is a directory: tar -C {file} -c . | vivarium files put --unpack {session} -"
         )));
     }
-    // Only a regular file's length is known before it is read.
-    let length_bytes = about.is_file().then_some(about.len());
-    target.put_file(session, &name, how, source, length_bytes).await?;
+    target.put_file(session, &name, how, source.content, source.length_bytes).await?;
     Ok(name)
+}
+
+/// What is sent.
+pub(super) struct Source {
+    pub(super) content: Box<dyn AsyncRead + Send + Unpin>,
+    /// Only a regular file's is known before it is read.
+    pub(super) length_bytes: Option<u64>,
+    is_directory: bool,
+}
+
+/// Opens a file of this host, or standard input.
+pub(super) async fn open(file: &str) -> Result<Source, Failure> {
+    if file == STANDARD {
+        if io::stdin().is_terminal() {
+            return Err(usage("standard input is a terminal: pipe something into it".to_owned()));
+        }
+        let content = Box::new(tokio::io::stdin());
+        return Ok(Source { content, length_bytes: None, is_directory: false });
+    }
+    let unreadable = |error: io::Error| usage(format!("cannot open {file}: {error}"));
+    let source = File::open(file).await.map_err(unreadable)?;
+    let about = source.metadata().await.map_err(unreadable)?;
+    let length_bytes = about.is_file().then_some(about.len());
+    Ok(Source { content: Box::new(source), length_bytes, is_directory: about.is_dir() })
 }
 
 /// Gets a file from a session; returns its path and size, unless it went to standard output.
@@ -62,9 +76,20 @@ pub(super) async fn get(
     file: Option<&str>,
     replace: bool,
 ) -> Result<Option<(PathBuf, u64)>, Failure> {
+    keep(name, file, replace, async |to| target.get_file(session, name, to).await).await
+}
+
+/// Writes what is received to a file of this host, by default one with the last part of this name; returns its
+/// path and size, unless it went to standard output.
+pub(super) async fn keep(
+    name: &str,
+    file: Option<&str>,
+    replace: bool,
+    receive: impl AsyncFnOnce(&mut (dyn AsyncWrite + Send + Unpin)) -> Result<u64, Failure>,
+) -> Result<Option<(PathBuf, u64)>, Failure> {
     let file = match file {
         Some(STANDARD) => {
-            target.get_file(session, name, &mut tokio::io::stdout()).await?;
+            receive(&mut tokio::io::stdout()).await?;
             return Ok(None);
         }
         Some(file) if Path::new(file).is_dir() => Path::new(file).join(last_part(name)?),
@@ -84,7 +109,7 @@ pub(super) async fn get(
         .tempfile_in(parent.unwrap_or(Path::new(".")))
         .map_err(unwritable)?;
     let mut to = File::from_std(temporary.reopen().map_err(unwritable)?);
-    let size_bytes = target.get_file(session, name, &mut to).await?;
+    let size_bytes = receive(&mut to).await?;
     let kept = if replace { temporary.persist(&file) } else { temporary.persist_noclobber(&file) };
     kept.map_err(|error| unwritable(error.error))?;
     Ok(Some((file, size_bytes)))

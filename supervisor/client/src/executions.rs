@@ -52,10 +52,7 @@ impl Client {
         page: &Page,
     ) -> Result<ExecutionPage, ClientError> {
         let mut at = format!("{}/executions", path::session(session));
-        path::add(&mut at, "limit", page.limit);
-        if let Some(after) = &page.after {
-            path::add(&mut at, "after", after);
-        }
+        path::add_part(&mut at, page);
         self.call(ApiRequest::new(Method::GET, &at)).await
     }
 

@@ -1,12 +1,13 @@
 //! Suspending and resuming sessions, and making sessions from others.
 
 use hyper::Method;
+use tokio::io::AsyncRead;
 use vivarium_api_types::{
-    BranchReply, BranchRequest, Checkpoint, CheckpointList, CheckpointRequest, ImageableReply,
-    RollbackRequest, SessionInfo,
+    BranchReply, BranchRequest, Checkpoint, CheckpointList, CheckpointRequest, ImagePage,
+    ImageableReply, Page, RollbackRequest, SessionInfo, StoredImage,
 };
 
-use super::{ApiRequest, Client, ClientError, path};
+use super::{ApiRequest, ApiResponse, Client, ClientError, path};
 
 /// Any of these fails with a [`ClientError`]; its `code` is the daemon's reason.
 #[expect(clippy::missing_errors_doc, reason = "said above, for all of them")]
@@ -62,6 +63,51 @@ impl Client {
     ) -> Result<SessionInfo, ClientError> {
         let at = format!("{}/rollback", path::session(session));
         self.json(Method::POST, &at, Some(request)).await
+    }
+
+    /// One page of the images of the tenant's suspended sessions.
+    pub async fn list_images(&mut self, page: &Page) -> Result<ImagePage, ClientError> {
+        let mut at = "/v1/images".to_owned();
+        path::add_part(&mut at, page);
+        self.call(ApiRequest::new(Method::GET, &at)).await
+    }
+
+    /// The image of a suspended session.
+    pub async fn image(&mut self, session: &str) -> Result<StoredImage, ClientError> {
+        self.call(ApiRequest::new(Method::GET, &path::image(session))).await
+    }
+
+    /// Deletes the image of a suspended session, and so the session.
+    pub async fn delete_image(&mut self, session: &str) -> Result<(), ClientError> {
+        self.call(ApiRequest::new(Method::DELETE, &path::image(session))).await
+    }
+
+    /// The image of a suspended session, or a checkpoint, as a tar archive of encrypted files.
+    pub async fn export_image(
+        &mut self,
+        session: &str,
+        checkpoint: Option<&str>,
+    ) -> Result<ApiResponse, ClientError> {
+        let mut at = format!("{}/export", path::image(session));
+        if let Some(checkpoint) = checkpoint {
+            path::add(&mut at, "checkpoint", checkpoint);
+        }
+        self.open(ApiRequest::new(Method::GET, &at)).await
+    }
+
+    /// Makes a suspended session of an image that was exported; `length_bytes` if that is known.
+    pub async fn import_image(
+        &mut self,
+        id: Option<&str>,
+        from: impl AsyncRead + Send + 'static,
+        length_bytes: Option<u64>,
+    ) -> Result<SessionInfo, ClientError> {
+        let mut at = "/v1/images".to_owned();
+        if let Some(id) = id {
+            path::add(&mut at, "id", id);
+        }
+        let request = ApiRequest::new(Method::POST, &at);
+        self.call(request.stream("application/x-tar", from, length_bytes)).await
     }
 
     /// Whether a session can be suspended now, and what is in the way.

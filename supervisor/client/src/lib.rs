@@ -112,7 +112,10 @@ impl ApiResponse {
     ///
     /// # Errors
     /// [`ClientError::Body`] and [`ClientError::Write`].
-    pub async fn copy_to(mut self, to: &mut (impl AsyncWrite + Unpin)) -> Result<u64, ClientError> {
+    pub async fn copy_to(
+        mut self,
+        to: &mut (impl AsyncWrite + Unpin + ?Sized),
+    ) -> Result<u64, ClientError> {
         let mut count = 0;
         while let Some(chunk) = self.chunk().await? {
             to.write_all(&chunk).await.map_err(|source| self.write_error(source))?;

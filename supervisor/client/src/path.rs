@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use vivarium_api_types::FilePage;
+use vivarium_api_types::{FilePage, Page};
 
 use super::Store;
 
@@ -25,6 +25,10 @@ pub(super) fn checkpoints(session_id: &str) -> String {
 
 pub(super) fn checkpoint(session_id: &str, name: &str) -> String {
     format!("{}/{}", checkpoints(session_id), encode(name))
+}
+
+pub(super) fn image(session_id: &str) -> String {
+    format!("/v1/images/{}", encode(session_id))
 }
 
 pub(super) fn execution(session_id: &str, id: &str) -> String {
@@ -67,6 +71,14 @@ pub(super) fn stored(at: Store<'_>, name: &str) -> String {
 pub(super) fn add_page(at: &mut String, page: &FilePage) {
     add(at, "path", &page.path);
     add(at, "recursive", page.recursive);
+    add(at, "limit", page.limit);
+    if let Some(after) = &page.after {
+        add(at, "after", after);
+    }
+}
+
+/// Adds which part of a list is wanted.
+pub(super) fn add_part(at: &mut String, page: &Page) {
     add(at, "limit", page.limit);
     if let Some(after) = &page.after {
         add(at, "after", after);

@@ -37,10 +37,7 @@ impl Client {
         query: &SessionQuery,
     ) -> Result<SessionPage, ClientError> {
         let mut at = "/v1/sessions".to_owned();
-        path::add(&mut at, "limit", query.page.limit);
-        if let Some(after) = &query.page.after {
-            path::add(&mut at, "after", after);
-        }
+        path::add_part(&mut at, &query.page);
         for state in &query.state {
             path::add(&mut at, "state", <&str>::from(state));
         }

@@ -38,3 +38,4 @@ pub use engine::{
     ExecutionOptions, IdempotencyKey, Owner, ResponseMode, StartError, Stdin, Undelivered, Upload,
     below_floor, is_valid_id, too_low,
 };
+pub use images::portable::Portable;

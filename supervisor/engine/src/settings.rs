@@ -168,6 +168,8 @@ pub struct Images {
     pub suspend_after: Option<Duration>,
     /// The same, where there is no memory for another.
     pub suspend_for_room: Option<Duration>,
+    /// Whether a session whose idle timeout has passed is suspended and not ended.
+    pub suspend_expired: bool,
     /// Of each tenant's images together, in MiB.
     pub max_mb: Limit,
     pub max_per_tenant: Limit,

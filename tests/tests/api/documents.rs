@@ -8,7 +8,7 @@ use vivarium_tests::http::Client;
 use crate::over_both;
 
 /// Every route of SPEC section 3 that this version has.
-const ROUTES: [(&str, &str); 84] = [
+const ROUTES: [(&str, &str); 89] = [
     ("post", "/v1/sessions"),
     ("get", "/v1/sessions"),
     ("get", "/v1/sessions/{id}"),
@@ -35,6 +35,11 @@ const ROUTES: [(&str, &str); 84] = [
     ("get", "/v1/sessions/{id}/checkpoints"),
     ("delete", "/v1/sessions/{id}/checkpoints/{name}"),
     ("post", "/v1/sessions/{id}/rollback"),
+    ("get", "/v1/images"),
+    ("post", "/v1/images"),
+    ("get", "/v1/images/{id}"),
+    ("delete", "/v1/images/{id}"),
+    ("get", "/v1/images/{id}/export"),
     ("post", "/v1/run"),
     ("get", "/v1/host"),
     ("get", "/healthz"),

@@ -1,9 +1,9 @@
 //! How many images there are, how large, and for how long.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use vivarium_tests::{Session, wait};
 
-use crate::{images, session_named, suspend};
+use crate::{images, resume, session_named, suspend};
 
 #[test]
 fn a_tenant_has_no_more_images_than_it_may() {
@@ -47,6 +47,60 @@ fn an_unused_session_is_suspended_by_itself_and_expires() {
     assert!(state().json()["image"]["expires_at"].is_string());
     assert_eq!(session.value("x"), "41");
     wait::until("its end", || (state().status == 404).then_some(()));
+    daemon.stop_and_check();
+}
+
+#[test]
+fn an_expired_session_is_suspended_where_that_is_wanted_and_ends_where_it_is_not() {
+    for suspended in [true, false] {
+        let daemon = images(&[])
+            .config("session", "reap_interval = \"50ms\"")
+            .config("images", &format!("suspend_expired = {suspended}"))
+            .start();
+        let with = |id: &str, more: &Value| {
+            let mut spec = json!({"id": id, "idle_timeout_ms": 300});
+            spec.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
+            daemon.session_with(&spec)
+        };
+        let session = with("a", &json!({}));
+        let _made = session.execute("x = 41").ok();
+        let state = || session.request("GET", "", None);
+        if suspended {
+            wait::until("its suspension", || {
+                (state().json()["state"] == "suspended").then_some(())
+            });
+            assert_eq!(session.value("x"), "41");
+            // What can not be suspended ends.
+            let other = with("b", &json!({}));
+            let _kept = other.execute("import mmap; shared = mmap.mmap(-1, 4096)").ok();
+            wait::until("its end", || (other.request("GET", "", None).status == 404).then_some(()));
+        } else {
+            wait::until("its end", || (state().status == 404).then_some(()));
+        }
+        daemon.stop_and_check();
+    }
+}
+
+#[test]
+fn a_session_that_is_not_to_resume_by_itself_waits_for_the_request() {
+    let daemon = images(&[]).start();
+    let spec = json!({"id": "a", "auto_resume": false});
+    let session = daemon.session_with(&spec);
+    let _made = session.execute("x = 41").ok();
+    let asleep = suspend(&session).expect_success();
+    assert_eq!(asleep["image"]["auto_resume"], false);
+    let code = json!({"code": "x"});
+    for (path, body) in
+        [("/execute", Some(&code)), ("/interrupt", None), ("/complete", Some(&code))]
+    {
+        session.request("POST", path, body).expect_problem(409, "suspended");
+    }
+    session.request("GET", "/files", None).expect_problem(409, "suspended");
+    let _awake = resume(&session).expect_success();
+    assert_eq!(session.value("x"), "41");
+    // It is so again the next time.
+    let _asleep = suspend(&session).expect_success();
+    session.request("POST", "/execute", Some(&code)).expect_problem(409, "suspended");
     daemon.stop_and_check();
 }
 

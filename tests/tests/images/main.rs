@@ -8,6 +8,7 @@ mod checkpoints;
 mod hostile;
 mod lives;
 mod obstacles;
+mod portable;
 mod restarts;
 mod seal;
 mod sealed;

@@ -17,6 +17,7 @@ from ._asyncio.client import AsyncClient
 from ._asyncio.context import AsyncContext
 from ._asyncio.environments import AsyncEnvironments
 from ._asyncio.files import AsyncFiles, AsyncRemoteFile
+from ._asyncio.images import AsyncImages
 from ._asyncio.process import AsyncProcess
 from ._asyncio.session import AsyncSession
 from ._asyncio.stored import AsyncHomes, AsyncVolumes
@@ -28,6 +29,7 @@ from ._sync.client import Client
 from ._sync.context import Context
 from ._sync.environments import Environments
 from ._sync.files import Files, RemoteFile
+from ._sync.images import Images
 from ._sync.process import Process
 from ._sync.session import Session
 from ._sync.stored import Homes, Volumes
@@ -81,6 +83,7 @@ from .models import (
     Outcome,
     OutputFile,
     SessionInfo,
+    StoredImage,
     Value,
 )
 
@@ -99,6 +102,7 @@ __all__ = [
     "AsyncEventStream",
     "AsyncFiles",
     "AsyncHomes",
+    "AsyncImages",
     "AsyncProcess",
     "AsyncRemoteFile",
     "AsyncSession",
@@ -127,6 +131,7 @@ __all__ = [
     "Forbidden",
     "Homes",
     "Image",
+    "Images",
     "Interrupted",
     "InvalidRequest",
     "Killed",
@@ -148,6 +153,7 @@ __all__ = [
     "Started",
     "Stderr",
     "Stdout",
+    "StoredImage",
     "TimedOut",
     "TransportError",
     "Unauthenticated",

@@ -1,7 +1,7 @@
-/** The API's calls that make images of sessions, or sessions of them, as requests. */
+/** The API's calls about images of sessions, as requests. */
 
-import { sourceOf } from "./content.js";
-import { path, post, type Request } from "./request.js";
+import { type Content, sourceOf } from "./content.js";
+import { get, path, post, type Request } from "./request.js";
 
 /** POST /v1/sessions/{id}/branch */
 export function branch(
@@ -23,6 +23,22 @@ export function checkpoint(sessionId: string, name: string | undefined): Request
 export function rollback(sessionId: string, checkpoint: string): Request {
   // Sent again it would undo what was done after the first.
   return postOnce(sessionId, "rollback", { checkpoint });
+}
+
+/** GET /v1/images/{id}/export */
+export function exportImage(sessionId: string, checkpoint: string | undefined): Request {
+  return get(path("images", sessionId, "export"), { checkpoint });
+}
+
+/** POST /v1/images */
+export function importImage(image: Content, id: string | undefined): Request {
+  const query = id === undefined ? "" : `?${new URLSearchParams({ id })}`;
+  return post(path("images") + query, sourceOf(image), {
+    headers: { "Content-Type": "application/x-tar" },
+    // Sent again it would find its id taken.
+    idempotent: false,
+    patience: "work",
+  });
 }
 
 function postOnce(sessionId: string, call: string, fields: object): Request {

@@ -137,6 +137,11 @@ export interface SessionOptions extends CallOptions, Confinement {
   /** Volumes that it has, such as `{ name: "data", read_only: true }`. */
   volumes?: readonly VolumeMount[] | undefined;
   /**
+   * Whether calls resume the session where it is suspended, as they do by default; if not,
+   * `Session.resume` alone does, and other calls throw `Conflict` (`suspended`).
+   */
+  autoResume?: boolean | undefined;
+  /**
    * Another call with the same key returns the session of the first. With a key, a call whose
    * connection broke is retried.
    */
@@ -183,8 +188,9 @@ export function createSession(options: SessionOptions): Request {
   const { id, environment, limits, network, env, metadata, deadline, idempotencyKey: key } = options;
   const idle_timeout_ms = milliseconds(options.idleTimeoutMs);
   const confinement = { environment, limits, network, egress_allow: options.egressAllow, env };
-  const { approval, home, volumes } = options;
-  const fields = { id, ...confinement, approval, metadata, deadline, idle_timeout_ms, home, volumes };
+  const { approval, home, volumes, autoResume: auto_resume } = options;
+  const life = { deadline, idle_timeout_ms, auto_resume };
+  const fields = { id, ...confinement, approval, metadata, ...life, home, volumes };
   // No key but the caller's: with one that nobody knows the daemon would keep a session that
   // nobody knows. A kernel is started meanwhile, which takes as long as the daemon allows.
   return post(path("sessions"), json(fields), {

@@ -17,7 +17,7 @@ export async function replaceFile(
   _target: string,
   _chunks: AsyncIterable<Uint8Array>,
 ): Promise<number> {
-  throw new TypeError("a local file needs Node: use files.open or files.get");
+  throw new TypeError("a local file needs Node: use open");
 }
 
 /** Returns a key that nobody guesses. `crypto.randomUUID` needs https. */

@@ -94,6 +94,7 @@ mod tests {
             size_bytes: 1536,
             suspended_at: "2026-07-01T11:56:01Z".parse().unwrap(),
             expires_at: None,
+            auto_resume: true,
         };
         assert_eq!(summary(&image, now), "1.5 KiB, 3 min ago");
     }

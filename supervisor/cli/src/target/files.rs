@@ -54,7 +54,7 @@ impl Target {
         &self,
         session: &str,
         name: &str,
-        to: &mut (impl AsyncWrite + Unpin),
+        to: &mut (impl AsyncWrite + Unpin + ?Sized),
     ) -> Result<u64, Failure> {
         match self {
             Self::Embedded(engine) => copy(engine, session, name, to).await,
@@ -87,7 +87,7 @@ async fn copy(
     engine: &Engine,
     session: &str,
     name: &str,
-    to: &mut (impl AsyncWrite + Unpin),
+    to: &mut (impl AsyncWrite + Unpin + ?Sized),
 ) -> Result<u64, Failure> {
     let mut reading = engine.read_file(DEFAULT_TENANT, session, name, 0, None).await?;
     let size_bytes = reading.length();

@@ -90,6 +90,9 @@ pub enum EngineError {
     /// The session is suspended, or is being suspended or resumed, and what was asked does not resume it.
     #[error("the session {0:?} is suspended: resume it first")]
     Suspended(String),
+    /// There is no image of a session that is awake.
+    #[error("the session {0:?} is not suspended, and so has no image: suspend it first")]
+    NotSuspended(String),
     /// Why a session can not be suspended.
     #[error("this session cannot be suspended: {}", texts(.0))]
     NotImageable(Vec<Obstacle>),
@@ -234,6 +237,7 @@ impl EngineError {
             Self::NoDescriptors => "no_descriptors",
             Self::Busy => "busy",
             Self::Suspended(_) => "suspended",
+            Self::NotSuspended(_) => "not_suspended",
             Self::NotImageable(_) => "not_imageable",
             Self::UnknownCheckpoint(_) => "unknown_checkpoint",
             Self::CheckpointExists(_) => "checkpoint_exists",

@@ -7,6 +7,7 @@
 
 mod branch;
 mod checkpoints;
+mod portable;
 mod transfer;
 
 use std::collections::BTreeMap;
@@ -123,21 +124,31 @@ impl Engine {
 
     /// Resumes a session that is suspended. One that is awake stays as it is.
     pub async fn resume_session(&self, tenant: &str, id: &str) -> Result<SessionInfo, EngineError> {
-        Ok(self.info(&*self.awake(tenant, id).await?))
+        loop {
+            let session = self.woken(tenant, id, Waker::Request).await?;
+            if session.call().await.is_some() {
+                return Ok(self.info(&session));
+            }
+        }
     }
 
     /// A tenant's session, awake, for a call to begin something in it: resumed first if it is suspended, and not
     /// suspended meanwhile.
     pub(super) async fn awake(&self, tenant: &str, id: &str) -> Result<Awake, EngineError> {
         loop {
-            let session = self.wake_if_suspended(tenant, id).await?;
+            let session = self.woken(tenant, id, Waker::Call).await?;
             if let Some(call) = session.call().await {
                 return Ok(Awake { session, _call: call });
             }
         }
     }
 
-    async fn wake_if_suspended(&self, tenant: &str, id: &str) -> Result<Arc<Session>, EngineError> {
+    async fn woken(
+        &self,
+        tenant: &str,
+        id: &str,
+        waker: Waker,
+    ) -> Result<Arc<Session>, EngineError> {
         match self.find(tenant, id) {
             Err(EngineError::Suspended(_)) => {}
             found => return found,
@@ -153,6 +164,9 @@ impl Engine {
             };
             if image.record.is_over(engine.expire_after()) {
                 return Err(EngineError::UnknownSession(id));
+            }
+            if waker == Waker::Call && !image.record.resumes_by_itself() {
+                return Err(EngineError::Suspended(id));
             }
             let session = engine.wake(&images, image, image.record.spec.clone()).await?;
             place.remove();
@@ -305,6 +319,15 @@ impl Engine {
     fn expire_after(&self) -> Option<Duration> {
         self.settings().images.expire_after
     }
+}
+
+/// What resumes a session.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waker {
+    /// A call that needs it.
+    Call,
+    /// A request to resume it.
+    Request,
 }
 
 /// A session that is not suspended as long as this is there.

@@ -9,9 +9,28 @@ use tokio::time::{Instant, sleep_until};
 use vivarium_protocol::outcome::Cause;
 
 use super::{Engine, Inner};
+use crate::session::Session;
 
 /// The least time between two looks, unless somebody asks for one.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+impl Engine {
+    /// Suspends a session that nobody uses any more, where that is wanted and can be, or ends it.
+    async fn reap(self, session: Arc<Session>) {
+        let id = &*session.identity.id;
+        let can_be_spared =
+            self.settings().images.suspend_expired && session.template_memory().is_some();
+        if can_be_spared && session.spare() {
+            match self.suspend_session(Arc::clone(&session)).await {
+                Ok(_) => return,
+                Err(error) => tracing::debug!(session = id, %error, "expired, and not suspended"),
+            }
+        }
+        tracing::info!(session = id, "reaping a session");
+        self.inner.host.observer(&session.identity.tenant).session_reaped();
+        session.close(Cause::Expired).await;
+    }
+}
 
 /// Looks every `every`, and at each session's deadline, as long as the engine is there. `deadlines`
 /// tells that there may be an earlier one.
@@ -20,10 +39,8 @@ pub(super) async fn run(engine: Weak<Inner>, every: Duration, deadlines: Arc<Not
         let Some(engine) = engine.upgrade() else { return };
         engine.host.results.forget_expired();
         for session in engine.registry.all().into_iter().filter(|session| session.claim_expired()) {
-            tracing::info!(session = session.identity.id, "reaping a session");
-            engine.host.observer(&session.identity.tenant).session_reaped();
             // Each on its own: one that dies slowly must not keep the others alive.
-            tokio::spawn(async move { session.close(Cause::Expired).await });
+            tokio::spawn(Engine { inner: Arc::clone(&engine) }.reap(session));
         }
         Engine { inner: Arc::clone(&engine) }.tend_images();
         // One that has passed is being reaped; a moment more spares one that is about to.

@@ -96,6 +96,7 @@ pub fn settings() -> Settings {
             key_file: None,
             suspend_after: None,
             suspend_for_room: None,
+            suspend_expired: false,
             max_mb: Limit::Unlimited,
             max_per_tenant: Limit::Unlimited,
             expire_after: None,

@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use tempfile::NamedTempFile;
 use vivarium_audit::Hash;
 use vivarium_protocol::discard;
 
@@ -53,6 +54,26 @@ impl Bases {
         Self { root, key, differences: Mutex::default() }
     }
 
+    /// What is kept of a template, as it is on disk.
+    pub(super) fn open(&self, environment: &str, fingerprint: &Hash) -> io::Result<File> {
+        File::open(self.path(environment, fingerprint))
+    }
+
+    /// A place for what is kept of a template, if it is not kept yet.
+    pub(super) fn begin(
+        &self,
+        environment: &str,
+        fingerprint: &Hash,
+    ) -> io::Result<Option<(NamedTempFile, PathBuf)>> {
+        let path = self.path(environment, fingerprint);
+        if path.exists() {
+            return Ok(None);
+        }
+        let dir = self.root.join(environment);
+        private_dir::make(&dir)?;
+        Ok(Some((NamedTempFile::new_in(dir)?, path)))
+    }
+
     fn path(&self, environment: &str, fingerprint: &Hash) -> PathBuf {
         self.root.join(environment).join(fingerprint.to_string())
     }
@@ -60,13 +81,7 @@ impl Bases {
     /// Keeps a template's memory, if it is not kept yet. Blocks.
     pub(crate) fn keep(&self, environment: &str, memory: &TemplateMemory) -> io::Result<()> {
         let fingerprint = memory.fingerprint()?;
-        let path = self.path(environment, &fingerprint);
-        if path.exists() {
-            return Ok(());
-        }
-        let dir = self.root.join(environment);
-        private_dir::make(&dir)?;
-        let new = tempfile::NamedTempFile::new_in(dir)?;
+        let Some((new, path)) = self.begin(environment, &fingerprint)? else { return Ok(()) };
         let what = What::Template { environment, fingerprint: &fingerprint.to_string() };
         let mut writer = zstd::Encoder::new(self.key.seal(new, what)?, LEVEL)?;
         io::copy(&mut memory.reader()?, &mut writer)?;

@@ -71,7 +71,12 @@ impl Checkpoints {
         match lock(&self.kept).entry(key).or_default().entry(name) {
             Entry::Occupied(_) => false,
             Entry::Vacant(place) => {
-                place.insert(Image { dir: dir.to_owned(), key: self.key.clone(), record });
+                place.insert(Image {
+                    dir: dir.to_owned(),
+                    key: self.key.clone(),
+                    record,
+                    content: None,
+                });
                 true
             }
         }

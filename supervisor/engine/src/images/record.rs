@@ -1,7 +1,7 @@
 //! What an image is of, and its file.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-use vivarium_api_types::{ImageInfo, SessionInfo, SessionSpec};
+use vivarium_api_types::{ImageInfo, SessionInfo, SessionSpec, SessionState, StoredImage};
 use vivarium_audit::Hash;
 use vivarium_protocol::message::ExecutionNumber;
 
@@ -18,6 +18,9 @@ use super::{KERNEL, RECORD};
 
 /// Of what is below the directory. What has another is not resumed.
 const VERSION: u32 = 1;
+
+/// What is read into memory while the session is made that it is for.
+const AHEAD_MAX_BYTES: u64 = 16 << 20;
 
 /// What an image says of its session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,13 +67,40 @@ impl Record {
     }
 
     pub(super) fn read(dir: &Path, key: &SealKey, what: What<'_>) -> io::Result<Self> {
-        let mut text = Vec::new();
-        key.open(File::open(dir.join(RECORD))?, what)?.read_to_end(&mut text)?;
-        let record: Self = serde_json::from_slice(&text)?;
-        if record.version != VERSION || !dir.join(KERNEL).exists() {
-            return Err(io::Error::other("it is of another version, or not whole"));
+        let record = Self::unseal(File::open(dir.join(RECORD))?, key, what)?;
+        if !dir.join(KERNEL).exists() {
+            return Err(io::Error::other("it is not whole"));
         }
         Ok(record)
+    }
+
+    pub(super) fn unseal(from: impl Read, key: &SealKey, what: What<'_>) -> io::Result<Self> {
+        let mut text = Vec::new();
+        key.open(from, what)?.read_to_end(&mut text)?;
+        let record: Self = serde_json::from_slice(&text)?;
+        if record.version != VERSION {
+            return Err(io::Error::other("it is of another version of Vivarium"));
+        }
+        Ok(record)
+    }
+
+    pub(super) fn seal<W: io::Write>(&self, to: W, key: &SealKey, what: What<'_>) -> io::Result<W> {
+        let mut sealing = key.seal(to, what)?;
+        io::Write::write_all(&mut sealing, &serde_json::to_vec(self)?)?;
+        sealing.finish()
+    }
+
+    /// The same of an image that has so many bytes on disk.
+    pub(super) fn of_size(self, size_bytes: u64) -> Self {
+        Self { size_bytes, ..self }
+    }
+
+    /// That of a suspended session that has this id.
+    pub(crate) fn of_session(self, id: String) -> Self {
+        let spec = SessionSpec { id: Some(id.clone()), ..self.spec };
+        let info = SessionInfo { id, state: SessionState::Suspended, ..self.info };
+        let suspended_at = Timestamp::now();
+        Self { spec, info, suspended_at, name: None, ..self }
     }
 
     /// The same by this name.
@@ -91,12 +121,27 @@ impl Record {
 
     /// What lists show of the session.
     pub(crate) fn info(&self, expire_after: Option<Duration>) -> SessionInfo {
-        let image = ImageInfo {
+        SessionInfo { image: Some(self.image_info(expire_after)), ..self.info.clone() }
+    }
+
+    /// What lists of images show.
+    pub(crate) fn stored(&self, expire_after: Option<Duration>) -> StoredImage {
+        StoredImage {
+            session_id: self.info.id.clone(),
+            environment: self.info.environment.clone(),
+            template: self.template.to_string(),
+            executions: self.executions,
+            image: self.image_info(expire_after),
+        }
+    }
+
+    fn image_info(&self, expire_after: Option<Duration>) -> ImageInfo {
+        ImageInfo {
             size_bytes: self.size_bytes,
             suspended_at: self.suspended_at,
             expires_at: self.expires_at(expire_after),
-        };
-        SessionInfo { image: Some(image), ..self.info.clone() }
+            auto_resume: self.resumes_by_itself(),
+        }
     }
 
     /// Whether it is to be deleted: nobody resumed it in time, or its session's deadline has passed.
@@ -104,6 +149,11 @@ impl Record {
         let now = Timestamp::now();
         let ends = [self.expires_at(expire_after), self.spec.deadline];
         ends.into_iter().flatten().any(|end| end <= now)
+    }
+
+    /// Whether calls resume the session.
+    pub(crate) fn resumes_by_itself(&self) -> bool {
+        self.spec.auto_resume.unwrap_or(true)
     }
 
     fn expires_at(&self, expire_after: Option<Duration>) -> Option<Timestamp> {
@@ -117,6 +167,8 @@ pub(crate) struct Image {
     pub(super) dir: PathBuf,
     pub(super) key: SealKey,
     pub(crate) record: Arc<Record>,
+    /// What its kernel wrote, if that was read ahead.
+    pub(super) content: Option<Arc<Vec<u8>>>,
 }
 
 impl Image {
@@ -126,10 +178,42 @@ impl Image {
     }
 
     /// What its kernel wrote. Blocks.
-    pub(crate) fn open(&self) -> io::Result<impl Read + Send + use<>> {
+    pub(crate) fn open(&self) -> io::Result<Box<dyn Read + Send>> {
+        match &self.content {
+            Some(content) => Ok(Box::new(Shared { content: Arc::clone(content), read: 0 })),
+            None => self.open_file(),
+        }
+    }
+
+    fn open_file(&self) -> io::Result<Box<dyn Read + Send>> {
         let sealed = File::open(self.dir.join(KERNEL))?;
         let image = self.record.image.to_string();
-        zstd::Decoder::new(self.key.open(sealed, What::Kernel { image: &image })?)
+        Ok(Box::new(zstd::Decoder::new(self.key.open(sealed, What::Kernel { image: &image })?)?))
+    }
+
+    /// The same with its content in memory, unless that is large. Blocks.
+    pub(crate) fn read_ahead(self) -> io::Result<Self> {
+        if self.content.is_some() || self.record.size_bytes > AHEAD_MAX_BYTES {
+            return Ok(self);
+        }
+        let mut content = Vec::new();
+        self.open_file()?.take(AHEAD_MAX_BYTES + 1).read_to_end(&mut content)?;
+        let is_whole = content.len() as u64 <= AHEAD_MAX_BYTES;
+        Ok(Self { content: is_whole.then(|| Arc::new(content)), ..self })
+    }
+}
+
+/// Content that several kernels read.
+struct Shared {
+    content: Arc<Vec<u8>>,
+    read: usize,
+}
+
+impl Read for Shared {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let count = self.content.get(self.read..).unwrap_or_default().read(to)?;
+        self.read += count;
+        Ok(count)
     }
 }
 
@@ -155,9 +239,7 @@ impl Unfinished {
     /// Writes what it is of, as the last of it. Blocks.
     pub(super) fn finish(&self, what: What<'_>, record: &Record) -> io::Result<()> {
         let file = File::create_new(self.dir.path().join(RECORD))?;
-        let mut sealing = self.key.seal(file, what)?;
-        sealing.write_all(&serde_json::to_vec(record)?)?;
-        sealing.finish()?.sync_all()?;
+        record.seal(file, &self.key, what)?.sync_all()?;
         File::open(self.dir.path())?.sync_all()
     }
 
@@ -172,7 +254,7 @@ impl Unfinished {
     /// The image that it is, as long as `self` is there.
     pub(crate) fn image(&self, record: Record) -> Image {
         let (dir, key) = (self.dir.path().to_owned(), self.key.clone());
-        Image { dir, key, record: Arc::new(record) }
+        Image { dir, key, record: Arc::new(record), content: None }
     }
 }
 

@@ -16,9 +16,12 @@ use aead_stream::{DecryptorBE32, EncryptorBE32};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305};
 
 const KEY_BYTES: usize = 32;
-const NONCE_BYTES: usize = 19;
+pub(crate) const NONCE_BYTES: usize = 19;
 const PIECE_BYTES: usize = 64 << 10;
 const TAG_BYTES: usize = 16;
+
+/// How long each piece of a file is but the last, which is no longer.
+pub(crate) const SEALED_BYTES: usize = PIECE_BYTES + TAG_BYTES;
 
 /// The key of a host, or of several that exchange images.
 #[derive(Clone)]
@@ -71,10 +74,14 @@ impl SealKey {
             io::ErrorKind::UnexpectedEof => not_genuine(),
             _ => error,
         })?;
-        let stream = DecryptorBE32::from_aead(self.0.clone(), &nonce.into());
-        let from = BufReader::with_capacity(PIECE_BYTES + TAG_BYTES, from);
-        let stream = Some(stream);
-        Ok(Opening { from, stream, what: what.bytes(), piece: Vec::new(), read: 0 })
+        let from = BufReader::with_capacity(SEALED_BYTES, from);
+        Ok(Opening { from, pieces: self.pieces(nonce, what), piece: Vec::new(), read: 0 })
+    }
+
+    /// Opens the pieces of a file that begins with this nonce.
+    pub(crate) fn pieces(&self, nonce: [u8; NONCE_BYTES], what: What<'_>) -> Pieces {
+        let stream = Some(DecryptorBE32::from_aead(self.0.clone(), &nonce.into()));
+        Pieces { stream, what: what.bytes() }
     }
 }
 
@@ -97,6 +104,10 @@ pub(crate) enum What<'a> {
         environment: &'a str,
         fingerprint: &'a str,
     },
+    /// The record of an image that leaves the host.
+    Exported {
+        tenant: &'a str,
+    },
 }
 
 impl What<'_> {
@@ -107,6 +118,7 @@ impl What<'_> {
             Self::Checkpoint { tenant, session } => ["checkpoint", tenant, session],
             Self::Kernel { image } => ["kernel", image, ""],
             Self::Template { environment, fingerprint } => ["template", environment, fingerprint],
+            Self::Exported { tenant } => ["exported", tenant, ""],
         };
         parts.join("\0").into_bytes()
     }
@@ -165,11 +177,33 @@ fn too_long() -> io::Error {
     io::ErrorKind::FileTooLarge.into()
 }
 
-pub(crate) struct Opening<R> {
-    from: BufReader<R>,
+/// The pieces of a file, opened in their order.
+pub(crate) struct Pieces {
     /// `None` after the last piece.
     stream: Option<DecryptorBE32<XChaCha20Poly1305>>,
     what: Vec<u8>,
+}
+
+impl Pieces {
+    /// Replaces the next piece by its content.
+    pub(crate) fn open(&mut self, piece: &mut Vec<u8>, is_last: bool) -> io::Result<()> {
+        let mut stream = self.stream.take().ok_or_else(not_genuine)?;
+        if is_last {
+            return stream.decrypt_last_in_place(&self.what, piece).map_err(|_| not_genuine());
+        }
+        stream.decrypt_next_in_place(&self.what, piece).map_err(|_| not_genuine())?;
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    const fn are_over(&self) -> bool {
+        self.stream.is_none()
+    }
+}
+
+pub(crate) struct Opening<R> {
+    from: BufReader<R>,
+    pieces: Pieces,
     piece: Vec<u8>,
     /// How much of the piece.
     read: usize,
@@ -177,23 +211,18 @@ pub(crate) struct Opening<R> {
 
 impl<R: Read> Opening<R> {
     fn next_piece(&mut self) -> io::Result<()> {
-        let Some(mut stream) = self.stream.take() else { return Ok(()) };
         self.piece.clear();
         self.read = 0;
-        let most = (PIECE_BYTES + TAG_BYTES) as u64;
-        self.from.by_ref().take(most).read_to_end(&mut self.piece)?;
-        let opened = if self.from.fill_buf()?.is_empty() {
-            stream.decrypt_last_in_place(&self.what, &mut self.piece)
-        } else {
-            let opened = stream.decrypt_next_in_place(&self.what, &mut self.piece);
-            self.stream = opened.is_ok().then_some(stream);
-            opened
-        };
+        if self.pieces.are_over() {
+            return Ok(());
+        }
+        self.from.by_ref().take(SEALED_BYTES as u64).read_to_end(&mut self.piece)?;
+        let is_last = self.from.fill_buf()?.is_empty();
+        let opened = self.pieces.open(&mut self.piece, is_last);
         if opened.is_err() {
             self.piece.clear();
-            return Err(not_genuine());
         }
-        Ok(())
+        opened
     }
 }
 

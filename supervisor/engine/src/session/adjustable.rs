@@ -95,9 +95,17 @@ impl Session {
     pub fn claim_expired(&self) -> bool {
         let mut status = self.status();
         let deadline = status.adjustable.deadline;
-        let is_due = Self::idle_left(&status).is_zero()
+        let is_due = (Self::idle_left(&status).is_zero() && !status.suspended)
             || deadline.is_some_and(|deadline| deadline.at <= Instant::now());
         is_due && !std::mem::replace(&mut status.reaped, true)
+    }
+
+    /// Takes back that it is reaped, if that was for want of use alone. Whether it was.
+    pub(crate) fn spare(&self) -> bool {
+        let mut status = self.status();
+        let deadline = status.adjustable.deadline;
+        let is_over = deadline.is_some_and(|deadline| deadline.at <= Instant::now());
+        !is_over && std::mem::replace(&mut status.reaped, false)
     }
 
     /// The time at which it is to be reaped whatever it does, unless it is being reaped.

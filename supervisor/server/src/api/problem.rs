@@ -147,6 +147,7 @@ impl From<EngineError> for Problem {
             EngineError::ExecutionsDenied => StatusCode::FORBIDDEN,
             EngineError::Conflict(_)
             | EngineError::ContextExists(_)
+            | EngineError::NotSuspended(_)
             | EngineError::CheckpointExists(_)
             | EngineError::MainContext
             | EngineError::ApprovalEnded(_)

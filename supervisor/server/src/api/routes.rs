@@ -16,6 +16,7 @@ mod executions;
 mod files;
 mod homes;
 mod host;
+mod image_store;
 mod images;
 mod outputs;
 mod ports;
@@ -29,6 +30,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
     sessions::routes()
         .merge(images::routes())
         .merge(checkpoints::routes())
+        .merge(image_store::routes())
         .merge(executions::routes())
         .merge(outputs::routes())
         .merge(commands::routes())

@@ -30,6 +30,7 @@ from ..models.names import Keep, SessionState
 from .admin import AsyncAdmin
 from .approvals import AsyncApprovals
 from .environments import AsyncEnvironments
+from .images import AsyncImages
 from .session import AsyncSession, Opening
 from .stored import AsyncHomes, AsyncVolumes
 from .stream import AsyncEventStream
@@ -230,6 +231,7 @@ class AsyncClient:
         metadata: Optional[Mapping[str, str]] = None,
         home: Optional[HomeKind] = None,
         volumes: Optional[Iterable[VolumeMount]] = None,
+        auto_resume: Optional[bool] = None,
         idempotency_key: Optional[str] = None,
     ) -> Opening[AsyncSession]:
         """Creates a session; its kernel is ready when this has been awaited.
@@ -252,6 +254,9 @@ class AsyncClient:
             home: Files that outlive the session, at `/home/sandbox`: `session` (those of earlier
                 sessions of the same id) or `tenant`, where the operator allows it.
             volumes: Volumes that it has, such as `{"name": "data", "read_only": True}`.
+            auto_resume: Whether calls resume the session where it is suspended, as they do by
+                default; if not, `resume` alone does, and other calls are a `Conflict`
+                (`suspended`).
             idempotency_key: Another call with the same key returns the session of the first.
                 With a key, a call whose connection broke is retried.
 
@@ -273,6 +278,7 @@ class AsyncClient:
             metadata=metadata,
             home=home,
             volumes=volumes,
+            auto_resume=auto_resume,
             idempotency_key=idempotency_key,
         )
 
@@ -317,6 +323,11 @@ class AsyncClient:
     def environments(self) -> AsyncEnvironments:
         """The tenant's environments."""
         return AsyncEnvironments(self._calls)
+
+    @property
+    def images(self) -> AsyncImages:
+        """Images of the tenant's suspended sessions."""
+        return AsyncImages(self._calls)
 
     @property
     def homes(self) -> AsyncHomes:

@@ -1,10 +1,12 @@
-"""The API's calls that make images of sessions, or sessions of them, as requests."""
+"""The API's calls about images of sessions, as requests."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Optional
 
-from .request import Patience, Request, get, path, post
+from .content import AsyncContent, Source
+from .request import Patience, Request, get, path, post, with_query
 
 
 def branch(session_id: str, count: int, checkpoint: Optional[str]) -> Request:
@@ -42,3 +44,34 @@ def rollback(session_id: str, checkpoint: str) -> Request:
     # Sent again it would undo what was done after the first.
     where = path("sessions", session_id, "rollback")
     return post(where, {"checkpoint": checkpoint}, patience=Patience.WORK)
+
+
+def stored_images(after: Optional[str]) -> Request:
+    """GET /v1/images"""
+    return get(path("images"), {"after": after})
+
+
+def stored_image(session_id: str) -> Request:
+    """GET /v1/images/{id}"""
+    return get(path("images", session_id))
+
+
+def delete_image(session_id: str) -> Request:
+    """DELETE /v1/images/{id}"""
+    where = path("images", session_id)
+    return Request("DELETE", where, idempotent=True, patience=Patience.WORK)
+
+
+def export_image(session_id: str, checkpoint: Optional[str]) -> Request:
+    """GET /v1/images/{id}/export"""
+    return get(path("images", session_id, "export"), {"checkpoint": checkpoint})
+
+
+def import_image(image: AsyncContent, id: Optional[str]) -> Request:
+    """POST /v1/images"""
+    # A str is a path: no image is text.
+    content = Source.of(Path(image) if isinstance(image, str) else image)
+    headers = {"Content-Type": "application/x-tar"}
+    # Sent again it would find its id taken.
+    where = with_query(path("images"), {"id": id})
+    return Request("POST", where, content, headers, patience=Patience.WORK)

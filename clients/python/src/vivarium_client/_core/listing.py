@@ -15,6 +15,7 @@ from ..models import (
     FileEntry,
     HomeInfo,
     SessionInfo,
+    StoredImage,
     UsageRow,
     VolumeInfo,
 )
@@ -59,6 +60,11 @@ def context_list(reader: Reader) -> list[ContextInfo]:
 
 def checkpoint_list(reader: Reader) -> list[Checkpoint]:
     return [Checkpoint._read(checkpoint) for checkpoint in reader.objects("checkpoints")]
+
+
+def image_page(reader: Reader) -> Page[StoredImage]:
+    entries = [StoredImage._read(image) for image in reader.objects("images")]
+    return Page(entries, reader.optional_text("next"))
 
 
 def home_list(reader: Reader) -> list[HomeInfo]:

@@ -67,8 +67,13 @@ def _segment(text: str) -> str:
 
 def get(where: str, query: Optional[Mapping[str, object]] = None) -> Request:
     """Returns a GET request. Query parameters that are None are left out."""
-    given = {name: value for name, value in (query or {}).items() if value is not None}
-    return Request("GET", f"{where}?{urlencode(given)}" if given else where, idempotent=True)
+    return Request("GET", with_query(where, query or {}), idempotent=True)
+
+
+def with_query(where: str, query: Mapping[str, object]) -> str:
+    """Adds query parameters to a path. Those that are None are left out."""
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"{where}?{urlencode(given)}" if given else where
 
 
 def post(where: str, fields: Optional[Mapping[str, Any]] = None, **options: Any) -> Request:

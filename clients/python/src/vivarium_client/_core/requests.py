@@ -82,6 +82,7 @@ def create_session(
     metadata: Optional[Mapping[str, str]],
     home: Optional[HomeKind],
     volumes: Optional[Iterable[VolumeMount]],
+    auto_resume: Optional[bool],
     idempotency_key: Optional[str],
 ) -> Request:
     """POST /v1/sessions"""
@@ -98,6 +99,7 @@ def create_session(
         "metadata": metadata,
         "home": home,
         "volumes": None if volumes is None else list(volumes),
+        "auto_resume": auto_resume,
     }
     # No key but the caller's: with one that nobody knows the daemon would keep a session that
     # nobody knows.

@@ -31,6 +31,7 @@ from ..models.names import Keep, SessionState
 from .admin import Admin
 from .approvals import Approvals
 from .environments import Environments
+from .images import Images
 from .session import Session
 from .stored import Homes, Volumes
 from .stream import EventStream
@@ -231,6 +232,7 @@ class Client:
         metadata: Optional[Mapping[str, str]] = None,
         home: Optional[HomeKind] = None,
         volumes: Optional[Iterable[VolumeMount]] = None,
+        auto_resume: Optional[bool] = None,
         idempotency_key: Optional[str] = None,
     ) -> Session:
         """Creates a session and returns when its kernel is ready.
@@ -253,6 +255,9 @@ class Client:
             home: Files that outlive the session, at `/home/sandbox`: `session` (those of earlier
                 sessions of the same id) or `tenant`, where the operator allows it.
             volumes: Volumes that it has, such as `{"name": "data", "read_only": True}`.
+            auto_resume: Whether calls resume the session where it is suspended, as they do by
+                default; if not, `resume` alone does, and other calls are a `Conflict`
+                (`suspended`).
             idempotency_key: Another call with the same key returns the session of the first.
                 With a key, a call whose connection broke is retried.
 
@@ -274,6 +279,7 @@ class Client:
             metadata=metadata,
             home=home,
             volumes=volumes,
+            auto_resume=auto_resume,
             idempotency_key=idempotency_key,
         )
         info = run(self._calls.fetch(request, SessionInfo._read))
@@ -313,6 +319,11 @@ class Client:
     def environments(self) -> Environments:
         """The tenant's environments."""
         return Environments(self._calls)
+
+    @property
+    def images(self) -> Images:
+        """Images of the tenant's suspended sessions."""
+        return Images(self._calls)
 
     @property
     def homes(self) -> Homes:

@@ -17,7 +17,7 @@ from .approval import Approval, ApprovalEgress, ApprovalExecution, ApprovalRules
 from .environment import BuildInfo, BuiltEnvironment
 from .home import HomeInfo, Storage, VolumeInfo, VolumeMount
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
-from .image import Checkpoint, Imageable, SessionImage
+from .image import Checkpoint, Imageable, SessionImage, StoredImage
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
 from .names import Cause, HomeKind, Network, Status
 from .outcome import (
@@ -100,6 +100,7 @@ __all__ = [
     "SessionUsage",
     "Status",
     "Storage",
+    "StoredImage",
     "Template",
     "TenantSourcesInfo",
     "TextCut",

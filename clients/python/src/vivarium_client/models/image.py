@@ -18,6 +18,8 @@ class SessionImage:
     suspended_at: datetime
     expires_at: Optional[datetime]
     """When the session is deleted unless it is resumed before; None if never."""
+    auto_resume: bool
+    """Whether calls resume the session, or `resume` alone."""
 
     @classmethod
     def _read(cls, reader: Reader) -> SessionImage:
@@ -25,6 +27,39 @@ class SessionImage:
             reader.integer("size_bytes"),
             reader.time("suspended_at"),
             reader.optional_time("expires_at"),
+            reader.flag("auto_resume"),
+        )
+
+
+@dataclass(frozen=True)
+class StoredImage:
+    """The image of a suspended session, by itself."""
+
+    session_id: str
+    environment: str
+    template: str
+    """SHA-256 of the memory of the template that the session was suspended under, in hex."""
+    executions: int
+    """The number of the session's last execution."""
+    size_bytes: int
+    """Memory and files, compressed."""
+    suspended_at: datetime
+    expires_at: Optional[datetime]
+    """When the session is deleted unless it is resumed before; None if never."""
+    auto_resume: bool
+    """Whether calls resume the session, or `resume` alone."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> StoredImage:
+        return cls(
+            reader.required_text("session_id"),
+            reader.text("environment"),
+            reader.text("template"),
+            reader.integer("executions"),
+            reader.integer("size_bytes"),
+            reader.time("suspended_at"),
+            reader.optional_time("expires_at"),
+            reader.flag("auto_resume"),
         )
 
 

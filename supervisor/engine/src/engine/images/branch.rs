@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use vivarium_api_types::{BranchRequest, MAX_BRANCHES, SessionInfo, SessionSpec};
 use vivarium_protocol::outcome::Cause;
 
 use super::super::{Engine, EngineError};
 use super::checkpoints::known;
+use super::transfer::failed;
 use super::{AT_ONCE, blocked, finished};
 use crate::images::{Image, Images};
 
@@ -50,6 +51,9 @@ impl Engine {
         count: u32,
     ) -> Result<Vec<SessionInfo>, EngineError> {
         let spec = SessionSpec { id: None, ..image.record.spec.clone() };
+        let image = image.clone();
+        let reading = spawn_blocking(|| image.read_ahead());
+        let image = blocked(reading.await)?.map_err(failed)?;
         let turns = Arc::new(Semaphore::new(AT_ONCE));
         let mut making = JoinSet::new();
         for _ in 0..count {

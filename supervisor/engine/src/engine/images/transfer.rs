@@ -61,10 +61,16 @@ impl Engine {
     ) -> Result<(Unfinished, Record), EngineError> {
         let tenant = session.identity.tenant.as_str();
         session.transfers_idle().await;
-        let obstacles = self.obstacles(session).await?;
-        let Some(memory) = session.template_memory().filter(|_| obstacles.is_empty()) else {
-            return Err(EngineError::NotImageable(obstacles));
+        let Some(memory) = session.template_memory() else {
+            return Err(EngineError::NotImageable(vec![executed()]));
         };
+        // Its kernel looks itself before it writes. What it had written an image by may not be collected yet.
+        if !self.obstacles_outside(session).await?.is_empty() {
+            let obstacles = self.obstacles(session).await?;
+            if !obstacles.is_empty() {
+                return Err(EngineError::NotImageable(obstacles));
+            }
+        }
         let executions = session.ask(|reply| Command::CountFrom(0, reply)).await;
         let executions = executions.ok_or_else(|| over(session))?;
         let spec = session.spec(&self.settings_of(tenant));
@@ -164,6 +170,8 @@ impl Engine {
             let settled = timeout(TEMPLATE_WITHIN, prepared.template.settled()).await;
             drop(settled);
         }
+        let ahead = image.clone();
+        let ahead = spawn_blocking(|| ahead.read_ahead());
         let session = self
             .add_suspended(&info.tenant, spec)
             .await?
@@ -174,7 +182,8 @@ impl Engine {
                 let why = "its environment has no template now, which the log explains";
                 EngineError::Image(format!("the session cannot be resumed: {why}"))
             })?;
-            self.load(images, image, &session, memory).await?;
+            let image = blocked(ahead.await)?.map_err(failed)?;
+            self.load(images, &image, &session, memory).await?;
             let counted = session.ask(|reply| Command::CountFrom(*executions, reply)).await;
             counted.map(drop).ok_or_else(|| over(&session))
         };

@@ -29,6 +29,16 @@ pub(super) const KEYS: &[Key] = &[
         }),
     },
     Key {
+        name: "suspend_expired",
+        kind: Kind::Bool,
+        default: DefaultValue::Toml("false"),
+        flag: None,
+        reloads: true,
+        doc: "Whether a session that nobody used for its `session.idle_timeout` is suspended, if it can be, \
+              and not ended. Its deadline ends it all the same.",
+        set: Setter::Images(|images, value| put(&mut images.suspend_expired, value.is_true())),
+    },
+    Key {
         name: "max_mb",
         kind: Kind::Limit,
         default: DefaultValue::Toml("4096"),

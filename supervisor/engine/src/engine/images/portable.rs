@@ -1,0 +1,117 @@
+//! Images by themselves: listed, deleted, and taken to another host.
+
+use std::sync::Arc;
+
+use tokio::io::AsyncRead;
+use tokio::task::spawn_blocking;
+use vivarium_api_types::{ExportParams, ImagePage, ImportParams, Page, SessionInfo, StoredImage};
+
+use super::super::request::is_valid_id;
+use super::super::{Engine, EngineError, page_size};
+use super::checkpoints::known;
+use super::transfer::failed;
+use super::{blocked, finished};
+use crate::images::portable::{self, ImportError, Portable};
+
+impl Engine {
+    /// The images of a tenant's suspended sessions.
+    pub fn list_images(&self, tenant: &str, page: &Page) -> Result<ImagePage, EngineError> {
+        let limit = page_size(page)?;
+        let Ok(images) = self.images() else {
+            return Ok(ImagePage { images: Vec::new(), next: None });
+        };
+        let after = page.after.as_deref().unwrap_or_default();
+        // One more than asked for tells whether there is a next part.
+        let found = images.page(tenant, after, limit + 1, |_| true);
+        let mut listed: Vec<_> =
+            found.iter().map(|record| record.stored(self.expire_after())).collect();
+        listed.truncate(limit);
+        let last = listed.last().filter(|_| found.len() > limit);
+        let next = last.map(|image| image.session_id.clone());
+        Ok(ImagePage { images: listed, next })
+    }
+
+    pub fn image(&self, tenant: &str, id: &str) -> Result<StoredImage, EngineError> {
+        let record = self.images()?.record(tenant, id);
+        let record = record.ok_or_else(|| self.no_image(tenant, id))?;
+        Ok(record.stored(self.expire_after()))
+    }
+
+    /// Deletes the image of a suspended session, and so the session.
+    pub async fn remove_image(&self, tenant: &str, id: &str) -> Result<(), EngineError> {
+        if self.delete_image(tenant, id).await { Ok(()) } else { Err(self.no_image(tenant, id)) }
+    }
+
+    /// The image of a suspended session, or a checkpoint of any, to be imported by a host that has the same key.
+    pub async fn export_image(
+        &self,
+        tenant: &str,
+        id: &str,
+        ExportParams { checkpoint }: ExportParams,
+    ) -> Result<Portable, EngineError> {
+        let images = self.images()?;
+        if let Some(name) = checkpoint {
+            self.exists(tenant, id)?;
+            let image = known(&images, tenant, id, &name)?;
+            let opening = spawn_blocking(move || portable::export(&images, &image));
+            return blocked(opening.await)?.map_err(failed);
+        }
+        let place = images.hold(tenant, id).await;
+        let image = place.image().cloned().ok_or_else(|| self.no_image(tenant, id))?;
+        // What is open is read to its end, though the session is resumed meanwhile.
+        let opening = spawn_blocking(move || portable::export(&images, &image));
+        let opened = blocked(opening.await)?.map_err(failed);
+        drop(place);
+        opened
+    }
+
+    /// Makes a suspended session of an image that a host with the same key has exported for this tenant.
+    pub async fn import_image(
+        &self,
+        tenant: &str,
+        ImportParams { id }: ImportParams,
+        from: &mut (impl AsyncRead + Unpin + Send),
+    ) -> Result<SessionInfo, EngineError> {
+        if id.as_deref().is_some_and(|id| !is_valid_id(id)) {
+            let reason = "an id is 1 to 64 of A-Z, a-z, 0-9, '_' and '-'";
+            return Err(EngineError::invalid("id", reason));
+        }
+        self.check_open(tenant)?;
+        let images = self.images()?;
+        let room = self.image_room(&images, tenant)?;
+        let imported = portable::import(&images, tenant, room, from).await;
+        let (unfinished, record) = imported.map_err(|error| match error {
+            ImportError::Full => EngineError::ImagesFull,
+            ImportError::Io(error) => {
+                EngineError::Image(format!("the image was not imported: {error}"))
+            }
+        })?;
+        let chosen = self.choose(tenant, Some(&record.info.environment)).await?;
+        self.environment(&chosen.base)?;
+        let (engine, owner) = (self.clone(), tenant.to_owned());
+        finished(async move {
+            let id = id.unwrap_or_else(|| record.info.id.clone());
+            let mut place = images.hold(&owner, &id).await;
+            if engine.exists(&owner, &id).is_ok() {
+                return Err(EngineError::Conflict(id));
+            }
+            let (store, tenant, of) = (Arc::clone(&images), owner, id.clone());
+            let keeping = spawn_blocking(move || {
+                store.keep((&tenant, &of), unfinished, record.of_session(of.clone()))
+            });
+            let image = blocked(keeping.await)?.map_err(failed)?;
+            let info = engine.info_of(&image.record);
+            place.put(image);
+            Ok(info)
+        })
+        .await
+    }
+
+    /// Why there is no image.
+    fn no_image(&self, tenant: &str, id: &str) -> EngineError {
+        match self.find(tenant, id) {
+            Ok(_) => EngineError::NotSuspended(id.to_owned()),
+            Err(error) => error,
+        }
+    }
+}
