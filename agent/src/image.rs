@@ -30,7 +30,11 @@ use crate::sys::Scratch;
 /// What the text of /proc/self/maps may have, and a piece of /proc/self/pagemap.
 const TEXT_BYTES: usize = 2 << 20;
 
-/// What the areas below and the stack take.
+/// The most shared memory that an image has: it is copied while the process stands still, to where a process that
+/// is loaded has its own paths.
+const SHARED_MAX_BYTES: usize = PATHS_MAX_BYTES;
+
+/// What the areas below and the stack take: address space, of which a session may have little.
 const SCRATCH_BYTES: usize = 11 << 20;
 
 /// The parts of the scratch memory.

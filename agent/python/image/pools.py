@@ -2,14 +2,17 @@
 have them make others when they need them.
 """
 
-from guard import Any, call_user, modules
+from guard import Any, call_user, load, modules, monotonic, posix
+
+SOON_SECS = 0.2
 
 
 def end_idle_threads():
-    try:
-        call_user(end_executors)
-    except BaseException:
-        pass  # They are in the way, and are named as that.
+    for end in end_executors, end_monitors:
+        try:
+            call_user(end)
+        except BaseException:
+            pass  # They are in the way, and are named as that.
 
 
 def end_executors():
@@ -25,19 +28,71 @@ def end_executors():
             executors[id(executor)] = executor
     for executor in executors.values():
         with executor._shutdown_lock:
-            end_threads_of(executor, threading)
+            end_threads_of(executor, threads, threading)
 
 
-def end_threads_of(executor, threading):
-    idle = executor._idle_semaphore._value
-    if executor._shutdown or idle != len(executor._threads) or not executor._work_queue.empty():
+def end_monitors():
+    """Those of tqdm, which look at progress bars now and then; the next bar starts another."""
+    monitor: Any = modules.get("tqdm._monitor")
+    threading: Any = modules.get("threading")
+    if monitor is None or threading is None:
+        return
+    monitors = [it for it in threading.enumerate() if type(it) is monitor.TMonitor]
+    for thread in monitors:
+        thread.exit()
+    wait_for_ends(monitors)
+
+
+def end_threads_of(executor, threads, threading):
+    if executor._shutdown or not executor._work_queue.empty():
+        return
+    if not holds_soon(lambda: are_idle(executor, threads)):
         return
     # As for its end, which each thread tells the next.
     executor._shutdown = True
     executor._work_queue.put(None)
     for thread in executor._threads:
         thread.join()
+    wait_for_ends(executor._threads)
     executor._work_queue.get_nowait()
     executor._threads.clear()
     executor._idle_semaphore = threading.Semaphore(0)
     executor._shutdown = False
+
+
+def wait_for_ends(threads):
+    """The system's threads end after Python's."""
+    ended = ["/proc/self/task/%d" % thread.native_id for thread in threads]
+    holds_soon(lambda: not any(map(is_there, ended)))
+
+
+def are_idle(executor, threads):
+    """Whether all its threads wait for work. The semaphore that counts them counts too many."""
+    sys: Any = modules.get("sys")
+    frames = sys._current_frames()
+    for thread in executor._threads:
+        frame = frames.get(thread.ident)
+        if frame is None or frame.f_code is not threads._worker.__code__:
+            return False
+        if frame.f_locals.get("work_item") is not None:
+            return False
+    return True
+
+
+def is_there(path):
+    try:
+        posix.stat(path)
+    except OSError:
+        return False
+    return True
+
+
+def holds_soon(condition):
+    """Whether it does within a moment: a thread gives its result before it waits again."""
+    time: Any = load("time")
+    until = monotonic() + SOON_SECS
+    while not condition():
+        if monotonic() > until:
+            return False
+        time.sleep(0.001)
+    return True

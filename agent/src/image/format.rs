@@ -51,6 +51,10 @@ pub(super) enum Kind {
     Heap = 4,
     /// What every kernel of a template has, and none can change: the kernel's own, shared read-only files.
     Fixed = 5,
+    /// Memory that would be shared with children, if there were any: of no file, or of one without a name.
+    Shared = 6,
+    /// A file whose content it is.
+    SharedFile = 7,
 }
 
 impl Kind {
@@ -59,8 +63,16 @@ impl Kind {
         matches!(self, Self::Template | Self::File)
     }
 
-    const ALL: [Self; 6] =
-        [Self::Template, Self::Anonymous, Self::File, Self::Stack, Self::Heap, Self::Fixed];
+    const ALL: [Self; 8] = [
+        Self::Template,
+        Self::Anonymous,
+        Self::File,
+        Self::Stack,
+        Self::Heap,
+        Self::Fixed,
+        Self::Shared,
+        Self::SharedFile,
+    ];
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +86,7 @@ pub(super) struct Mapping {
     pub(super) kind: Kind,
     /// Where the path is among the paths, and how long.
     pub(super) path: (u32, u16),
-    /// Of a file: its size, and when it was changed, in nanoseconds.
+    /// Of a file: its size, and when it was changed, in seconds.
     pub(super) size: u64,
     pub(super) changed: u64,
 }
@@ -246,13 +258,20 @@ impl<'a> Tables<'a> {
         self.runs.chunks_exact(RUN_BYTES).map_while(Run::read)
     }
 
-    /// Of tables that were checked: each run, and whether it is of a file.
-    pub(super) fn runs_by_kind(self) -> impl Iterator<Item = (Run, bool)> + 'a {
+    /// Of tables that were checked: each run, and of which kind its mapping is.
+    pub(super) fn runs_by_kind(self) -> impl Iterator<Item = (Run, Kind)> + 'a {
         let mut mappings = self.mappings().peekable();
         self.runs().map(move |run| {
             while mappings.next_if(|mapping| mapping.end <= run.start).is_some() {}
-            (run, mappings.peek().is_some_and(|mapping| mapping.kind.is_of_a_file()))
+            (run, mappings.peek().map_or(Kind::Fixed, |mapping| mapping.kind))
         })
+    }
+
+    /// Where a page of shared memory is, if all of that is one after the other.
+    pub(super) fn shared_offset(self, page: usize) -> usize {
+        let shared = self.mappings().filter(|mapping| mapping.kind == Kind::Shared);
+        let before = shared.take_while(|mapping| mapping.start <= page);
+        before.map(|mapping| mapping.end.min(page) - mapping.start).sum()
     }
 
     pub(super) fn path(self, mapping: &Mapping) -> Option<&'a [u8]> {
@@ -285,7 +304,9 @@ impl<'a> Tables<'a> {
         if count != header.mappings {
             return Err(ImageError::Mappings);
         }
-        let mut mappings = self.mappings().filter(|mapping| mapping.kind != Kind::Fixed);
+        let mut mappings = self
+            .mappings()
+            .filter(|mapping| !matches!(mapping.kind, Kind::Fixed | Kind::SharedFile));
         let (mut within, mut end, mut count) = (mappings.next(), 0, 0);
         for run in self.runs() {
             while within.is_some_and(|mapping| mapping.end <= run.start) {

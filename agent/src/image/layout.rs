@@ -7,13 +7,18 @@ use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, stat};
 use nix::unistd::read;
 
+use super::SHARED_MAX_BYTES;
 use super::format::{Kind, MAPPING_BYTES, Mapping};
 use super::template::Template;
+
+/// Where files without a name are memory of the session alone: mmap(2), MAP_ANONYMOUS; sem_overview(7) and
+/// shm_overview(7); memfd_create(2).
+const OF_NOBODY: [&[u8]; 3] = [b"/dev/zero", b"/dev/shm/", b"/memfd:"];
 
 /// Why a kernel can not be saved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SaveError {
-    #[error("it shares memory ({0:#x})")]
+    #[error("it shares memory, and more than an image holds or what nobody can read ({0:#x})")]
     SharedMemory(usize),
     #[error("it has mapped a file that is deleted ({0:#x})")]
     DeletedFile(usize),
@@ -100,9 +105,16 @@ pub(super) fn write_own(
     let (mut count, mut paths_len) = (0, 0);
     // Most files have several mappings, one after the other.
     let mut last: (&[u8], _) = (&[], (0, 0));
+    let mut shared_bytes = 0;
     for line in lines(text).filter(|line| line.start != skipped) {
         let kind = kind(&line, template)?;
-        let is_named = matches!(kind, Kind::File | Kind::Fixed);
+        if kind == Kind::Shared {
+            shared_bytes += line.end - line.start;
+            if shared_bytes > SHARED_MAX_BYTES || line.protection & 1 == 0 {
+                return Err(SaveError::SharedMemory(line.start));
+            }
+        }
+        let is_named = matches!(kind, Kind::File | Kind::SharedFile | Kind::Fixed);
         let name = if is_named { line.name } else { &[] };
         let (mut size, mut changed) = (0, 0);
         if kind == Kind::File {
@@ -129,7 +141,8 @@ pub(super) fn write_own(
             .and_then(|rest| rest.first_chunk_mut::<MAPPING_BYTES>())
             .ok_or(SaveError::TooMany)?;
         let Line { start, end, protection, offset, .. } = line;
-        let offset = if matches!(kind, Kind::Template | Kind::File) { offset } else { 0 };
+        let has_offset = matches!(kind, Kind::Template | Kind::File | Kind::SharedFile);
+        let offset = if has_offset { offset } else { 0 };
         Mapping { start, end, offset, protection, kind, path, size, changed }.write(slot);
         count += 1;
     }
@@ -144,7 +157,14 @@ fn kind(line: &Line<'_>, template: &Template) -> Result<Kind, SaveError> {
         name if name.is_empty() || name.starts_with(b"[anon:") => Kind::Anonymous,
         [b'[', ..] => Kind::Fixed,
         _ if line.shared && template.shared.contains(&(line.start..line.end)) => Kind::Fixed,
-        _ if line.shared => return Err(SaveError::SharedMemory(line.start)),
+        // Without children nobody shares it.
+        name if line.shared && name.ends_with(b" (deleted)") => {
+            if !OF_NOBODY.iter().any(|place| name.starts_with(place)) {
+                return Err(SaveError::DeletedFile(line.start));
+            }
+            Kind::Shared
+        }
+        _ if line.shared => Kind::SharedFile,
         name if name.starts_with(b"/memfd:") && line.inode == template.identity().inode => {
             Kind::Template
         }
@@ -153,14 +173,12 @@ fn kind(line: &Line<'_>, template: &Template) -> Result<Kind, SaveError> {
     })
 }
 
-/// By which a file is known to be the same: its size, and when it was changed, in nanoseconds.
+/// By which a file is known to be the same: its size, and when it was changed, in seconds, as the session's own
+/// files come back with no more.
 pub(super) fn identity(path: &[u8]) -> io::Result<(u64, u64)> {
     let found = stat(path)?;
     let number = |value: i64| u64::try_from(value).unwrap_or(0);
-    let changed = number(found.st_mtime)
-        .wrapping_mul(1_000_000_000)
-        .wrapping_add(number(found.st_mtime_nsec));
-    Ok((number(found.st_size), changed))
+    Ok((number(found.st_size), number(found.st_mtime)))
 }
 
 /// The entries of this process's pagemap for pages from `first` on: proc_pid_pagemap(5).

@@ -6,7 +6,7 @@
 use std::ffi::c_int;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::mman::ProtFlags;
@@ -120,7 +120,7 @@ fn compare(image: Tables<'_>, own: Tables<'_>) -> Result<(), ImageError> {
                 own.mappings().any(|other| other.kind == Kind::Stack && other.end == mapping.end)
             }
             Kind::Template => holder(own, image, &mapping).is_some(),
-            Kind::Anonymous | Kind::Heap | Kind::File => !own
+            Kind::Anonymous | Kind::Heap | Kind::File | Kind::Shared | Kind::SharedFile => !own
                 .mappings()
                 .filter(|other| matches!(other.kind, Kind::Fixed | Kind::Stack))
                 .any(|other| mapping.start < other.end && other.start < mapping.end),
@@ -128,13 +128,16 @@ fn compare(image: Tables<'_>, own: Tables<'_>) -> Result<(), ImageError> {
         if !is_there {
             return Err(ImageError::Mappings);
         }
-        if mapping.kind == Kind::File && holder(own, image, &mapping).is_none() {
-            let path = image.path(&mapping).unwrap_or_default();
-            let is_sound =
-                path.starts_with(b"/") && path.len() < PATH_MAX_BYTES && !path.contains(&0);
-            if !is_sound || identity(path).ok() != Some((mapping.size, mapping.changed)) {
-                return Err(ImageError::Files);
+        let is_found = match mapping.kind {
+            Kind::File if holder(own, image, &mapping).is_none() => {
+                let path = sound_path(image, &mapping);
+                path.and_then(|path| identity(path).ok()) == Some((mapping.size, mapping.changed))
             }
+            Kind::SharedFile => open_shared(image, &mapping).is_ok(),
+            _ => true,
+        };
+        if !is_found {
+            return Err(ImageError::Files);
         }
     }
     // What is fixed stays, and so does the code that replaces the rest.
@@ -148,6 +151,25 @@ fn compare(image: Tables<'_>, own: Tables<'_>) -> Result<(), ImageError> {
         }
     }
     Ok(())
+}
+
+/// The path of a mapping, if it can be one.
+fn sound_path<'a>(image: Tables<'a>, mapping: &Mapping) -> Option<&'a [u8]> {
+    let path = image.path(mapping)?;
+    let is_sound = path.starts_with(b"/") && path.len() < PATH_MAX_BYTES && !path.contains(&0);
+    is_sound.then_some(path)
+}
+
+/// Opens a file that is to be shared, for writing too if that can be.
+fn open_shared(image: Tables<'_>, mapping: &Mapping) -> io::Result<OwnedFd> {
+    let path = sound_path(image, mapping).ok_or(io::ErrorKind::InvalidInput)?;
+    let flags = OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+    match open(path, flags | OFlag::O_RDWR, Mode::empty()) {
+        Err(_) if mapping.protection & 2 == 0 => {
+            Ok(open(path, flags | OFlag::O_RDONLY, Mode::empty())?)
+        }
+        opened => Ok(opened?),
+    }
 }
 
 /// The process's own mapping that has all of this one already: of the same file, at the same place.
@@ -203,6 +225,15 @@ fn put_in(
             (Kind::Anonymous, _) => {
                 sys::replace_by_zeroes(replacing, mapping.range(), WRITABLE)?;
             }
+            (Kind::Shared, _) => {
+                sys::replace_by_shared_zeroes(replacing, mapping.range(), WRITABLE)?;
+            }
+            (Kind::SharedFile, _) => {
+                let file = open_shared(image, &mapping)?;
+                let protection = ProtFlags::from_bits_truncate(i32::from(mapping.protection));
+                let (range, offset) = (mapping.range(), mapping.offset);
+                sys::replace_by_shared_file(replacing, range, protection, file.as_fd(), offset)?;
+            }
             (Kind::File, None) => {
                 let path = image.path(&mapping).unwrap_or_default();
                 let file = open(path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
@@ -223,8 +254,8 @@ fn put_in(
         }
     }
     let mut input = Input { replacing, fd, buffer, start: 0, end: 0 };
-    for (run, is_of_a_file) in image.runs_by_kind() {
-        if is_of_a_file {
+    for (run, kind) in image.runs_by_kind() {
+        if kind.is_of_a_file() {
             for page in (run.start..run.end()).step_by(PAGE_BYTES) {
                 sys::change_page(replacing, page, input.next(PAGE_BYTES)?);
             }

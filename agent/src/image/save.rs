@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
+use nix::sys::uio::pread;
 use nix::unistd::Pid;
 use vivarium_protocol::image::END;
 
@@ -83,12 +84,42 @@ pub(crate) fn check() -> Result<(), SaveError> {
     found.map(drop)
 }
 
-/// Finds what is mapped. Returns how many mappings there are, and bytes of their paths.
+/// Finds what is mapped, and copies what is shared. Returns how many mappings there are, and bytes of their paths.
 fn find(scratch: &mut Scratch, template: &Template) -> Result<(usize, usize), SaveError> {
     let skipped = scratch.range().start;
     let Areas { text, mappings, paths, .. } = Areas::of(scratch);
     let text = read_whole(c"/proc/self/maps", text)?;
-    write_own(text, template, skipped, mappings, paths)
+    let counts = write_own(text, template, skipped, mappings, paths)?;
+    copy_shared(Areas::of(scratch), counts.0)?;
+    Ok(counts)
+}
+
+/// Copies shared memory, which a fork has not as it was.
+fn copy_shared(areas: Areas<'_>, mappings: usize) -> Result<(), SaveError> {
+    let mappings = areas.mappings.get(..mappings * MAPPING_BYTES).unwrap_or_default();
+    let mut rest = areas.own_paths;
+    let all = (Tables { mappings, runs: &[], paths: &[] }).mappings();
+    let mut shared = all.filter(|mapping| mapping.kind == Kind::Shared).peekable();
+    if shared.peek().is_none() {
+        return Ok(());
+    }
+    // Not by its address: what is beyond the end of its file would end this process.
+    let memory = open(c"/proc/self/mem", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty());
+    let memory = memory.map_err(io::Error::from)?;
+    for mapping in shared {
+        let unreadable = || SaveError::SharedMemory(mapping.start);
+        let Some((mut part, others)) = rest.split_at_mut_checked(mapping.range().len()) else {
+            return Err(unreadable());
+        };
+        rest = others;
+        let mut at = i64::try_from(mapping.start).map_err(io::Error::other)?;
+        while !part.is_empty() {
+            let count = pread(&memory, part, at).map_err(|_| unreadable())?;
+            part = part.get_mut(count..).filter(|_| count > 0).ok_or_else(unreadable)?;
+            at = at.saturating_add_unsigned(count as u64);
+        }
+    }
+    Ok(())
 }
 
 /// In the child: finds the pages that are the process's own, and writes all.
@@ -107,10 +138,22 @@ fn write(
     let entries = open(c"/proc/self/pagemap", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
     let stack_pointer = registers.0.get(STACK_POINTER).copied().unwrap_or_default();
     let stack = usize::try_from(stack_pointer).map_err(io::Error::other)?;
-    for mapping in (Tables { mappings, runs: &[], paths }).mappings() {
+    let shared = &*areas.own_paths;
+    let tables = Tables { mappings, runs: &[], paths };
+    for mapping in tables.mappings() {
         let Some(range) = saved_part(&mapping, stack.saturating_sub(RED_ZONE_BYTES)) else {
             continue;
         };
+        if mapping.kind == Kind::Shared {
+            for page in range.step_by(PAGE_BYTES) {
+                let at = tables.shared_offset(page);
+                if shared.get(at..at + PAGE_BYTES).is_some_and(|page| !sys::are_zero(page)) {
+                    runs.add(page)?;
+                }
+            }
+            runs.end()?;
+            continue;
+        }
         // Zeroes are what such memory has to begin with.
         let is_empty = |page| {
             matches!(mapping.kind, Kind::Anonymous | Kind::Heap) && sys::is_zero(page, PAGE_BYTES)
@@ -149,9 +192,18 @@ fn write(
     // This process reads nothing that it or its template wrote after the file was made: all it needs is on
     // the stack and in the scratch memory, and the pages of files can be what they were in the files.
     let mut out = Output::new(file, areas.text);
-    for (run, is_of_a_file) in (Tables { mappings, runs, paths }).runs_by_kind() {
+    for (run, kind) in (Tables { runs, ..tables }).runs_by_kind() {
+        let is_of_a_file = kind.is_of_a_file();
         let mut at = run.start;
         while at < run.end() {
+            if kind == Kind::Shared {
+                let from = tables.shared_offset(at);
+                let room = out.room(run.end() - at)?;
+                let copied = shared.get(from..from + room.len()).unwrap_or_default();
+                room.copy_from_slice(copied);
+                at += room.len();
+                continue;
+            }
             if !is_of_a_file && run.end() - at >= DIRECT_BYTES {
                 out.flush()?;
                 sys::write_pieces(file, &mut [Piece::new(&(at..run.end()))])?;
@@ -210,7 +262,7 @@ impl<'a> Output<'a> {
 /// What of a mapping can have pages to be saved.
 fn saved_part(mapping: &Mapping, stack: usize) -> Option<Range<usize>> {
     match mapping.kind {
-        Kind::Fixed => None,
+        Kind::Fixed | Kind::SharedFile => None,
         Kind::Stack => Some(stack / PAGE_BYTES * PAGE_BYTES..mapping.end),
         _ if mapping.protection & 1 == 0 => None,
         _ => Some(mapping.range()),

@@ -146,7 +146,7 @@ pub(crate) fn is_zero(page: usize, bytes: usize) -> bool {
 }
 
 /// In pieces that are compared at once.
-fn are_zero(bytes: &[u8]) -> bool {
+pub(crate) fn are_zero(bytes: &[u8]) -> bool {
     let (pieces, rest) = bytes.as_chunks::<64>();
     pieces.iter().all(|piece| *piece == [0; 64]) && rest.iter().all(|byte| *byte == 0)
 }
@@ -232,6 +232,29 @@ pub(crate) fn replace_by_file(
     let offset = i64::try_from(offset).map_err(io::Error::other)?;
     let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
     map_at(at.start, at.len(), protection.bits(), flags, file.as_raw_fd(), offset)
+}
+
+/// The same, where what is written goes to the file.
+pub(crate) fn replace_by_shared_file(
+    _: &Replacing,
+    at: Range<usize>,
+    protection: ProtFlags,
+    file: BorrowedFd<'_>,
+    offset: u64,
+) -> io::Result<()> {
+    let offset = i64::try_from(offset).map_err(io::Error::other)?;
+    let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+    map_at(at.start, at.len(), protection.bits(), flags, file.as_raw_fd(), offset)
+}
+
+/// Puts zeroes, which children would share, in the place of what is there.
+pub(crate) fn replace_by_shared_zeroes(
+    _: &Replacing,
+    at: Range<usize>,
+    protection: ProtFlags,
+) -> io::Result<()> {
+    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+    map_at(at.start, at.len(), protection.bits(), flags, -1, 0)
 }
 
 /// Puts zeroes in the place of what is there.

@@ -26,13 +26,18 @@ pub fn image(data: &[u8]) {
         assert!(tables.path(mapping).is_some());
     }
     let (mut end, mut count) = (0, 0);
-    for (run, is_of_a_file) in tables.runs_by_kind() {
+    let shared = mappings.iter().filter(|mapping| mapping.kind == Kind::Shared);
+    let shared: usize = shared.map(|mapping| mapping.range().len()).sum();
+    for (run, kind) in tables.runs_by_kind() {
         assert!(run.start >= end && run.start % PAGE_BYTES == 0 && run.end() > run.start);
         let within =
             |mapping: &&format::Mapping| mapping.start <= run.start && run.end() <= mapping.end;
         let mapping = mappings.iter().find(within).expect("a mapping around each run");
-        assert_ne!(mapping.kind, Kind::Fixed);
-        assert_eq!(mapping.kind.is_of_a_file(), is_of_a_file);
+        assert!(!matches!(kind, Kind::Fixed | Kind::SharedFile));
+        assert_eq!(mapping.kind, kind);
+        if kind == Kind::Shared {
+            assert!(tables.shared_offset(run.start) + (run.end() - run.start) <= shared);
+        }
         (end, count) = (run.end(), count + 1);
     }
     assert_eq!(count, header.runs);

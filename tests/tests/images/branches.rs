@@ -27,18 +27,22 @@ fn branches_have_the_state_of_their_parent_and_go_their_own_ways() {
     let _made = parent
         .execute("import itertools, random\nnumbers = itertools.count(5); next(numbers)\nopen('f', 'w').write('x')")
         .ok();
+    let _shared = parent.execute("import mmap; m = mmap.mmap(-1, 4096); m[0] = 1").ok();
     let branches = sessions(&daemon, &branch(&parent, 3));
     assert_eq!(branches.len(), 3);
+    let _changed = parent.execute("m[0] = 2").ok();
     daemon.until_only(4);
     let mut randoms = BTreeSet::from([parent.value("random.random()")]);
     for one in &branches {
         assert_eq!(one.value("next(numbers)"), "6");
         assert_eq!(one.value("open('f').read()"), "'x'");
+        // What children would share, no branch does.
+        assert_eq!(one.value("m[0], m.write(b'3')"), "(1, 1)");
         let _changed = one.execute("open('f', 'w').write('y'); numbers = None").ok();
         randoms.insert(one.value("random.random()"));
     }
     assert_eq!(randoms.len(), 4, "each has random numbers of its own");
-    assert_eq!(parent.value("next(numbers), open('f').read()"), "(6, 'x')");
+    assert_eq!(parent.value("next(numbers), open('f').read(), m[0]"), "(6, 'x', 2)");
     daemon.stop_and_check();
 }
 

@@ -7,7 +7,7 @@ use vivarium_tests::{Session, Setup};
 use crate::{images, session_named, sleep_once, suspend};
 
 /// What is in the way, what is said of it, and how to end it.
-const OBSTACLES: [(&str, &str, &str); 8] = [
+const OBSTACLES: [(&str, &str, &str); 9] = [
     (
         "import threading\nend = threading.Event(); t = threading.Thread(target=end.wait); t.start()",
         "other threads",
@@ -25,7 +25,12 @@ const OBSTACLES: [(&str, &str, &str); 8] = [
         "holds more than an image does",
         "os.close(r); os.close(w)",
     ),
-    ("import mmap\nm = mmap.mmap(-1, 4096)", "it shares memory", "m.close()"),
+    ("import mmap\nm = mmap.mmap(-1, 8 << 20)", "it shares memory", "m.close()"),
+    (
+        "import ctypes, _posixshmem\nfd = _posixshmem.shm_open('/s', os.O_CREAT | os.O_RDWR, 0o600); os.ftruncate(fd, 4096)\nlibc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p\nat = libc.mmap(None, ctypes.c_size_t(4096), 3, 1, fd, ctypes.c_long(0))\nos.ftruncate(fd, 0); _posixshmem.shm_unlink('/s'); os.close(fd)",
+        "it shares memory",
+        "libc.munmap(ctypes.c_void_p(at), ctypes.c_size_t(4096))",
+    ),
     ("f = open('gone', 'w'); os.remove('gone')", "which has no name any more", "f.close()"),
     (
         "os.mkfifo('/workspace/fifo')",
@@ -63,6 +68,23 @@ fn each_obstacle_is_named_and_its_end_is_enough() {
     assert_eq!(session.request("DELETE", "/contexts/other", None).status, 204);
     sleep_once(&session);
     assert_eq!(session.value("x"), "41");
+    daemon.stop_and_check();
+}
+
+/// A thread gives its result before it waits for the next work.
+#[test]
+fn the_threads_of_a_pool_are_given_a_moment_to_become_idle_and_no_more() {
+    let daemon = images(&[]).start();
+    let session = session_named(&daemon, "a");
+    let busy = "import concurrent.futures as cf, threading, time\n\
+                x, end, pool = 41, threading.Event(), cf.ThreadPoolExecutor(2)\n\
+                n = list(pool.map(abs, range(9))); f = pool.submit(end.wait)";
+    let _made = session.execute(busy).ok();
+    refused(&session, "other threads");
+    let soon = "end.set(); n = f.result(); g = pool.submit(time.sleep, 0.05)";
+    let _made = session.execute(soon).ok();
+    sleep_once(&session);
+    assert_eq!(session.value("g.done(), list(pool.map(abs, [-3]))"), "(True, [3])");
     daemon.stop_and_check();
 }
 

@@ -5,7 +5,7 @@ use vivarium_tests::host::{self, Requirement};
 use crate::{images, sleep_once};
 
 /// What makes a state, and an expression of it that is true as long as nothing is lost.
-const STANDARD: [(&str, &str); 27] = [
+const STANDARD: [(&str, &str); 31] = [
     ("def count():\n    yield from range(9)\ng = count(); next(g); next(g)", "next(g) == 2"),
     (
         "n = 3\ndef outer():\n    v = [n]\n    return lambda: v\nf = outer(); f().append(4)",
@@ -89,6 +89,22 @@ const STANDARD: [(&str, &str); 27] = [
         "import zlib\npacker = zlib.compressobj(); packed = packer.compress(b'abc' * 100)",
         "zlib.decompress(packed + packer.flush()) == b'abc' * 100",
     ),
+    (
+        "import ctypes, shutil\nlibm = next(line.split()[-1] for line in open('/proc/self/maps') if '/libm.so' in line)\nshutil.copyfile(libm, 'own.so'); copied = ctypes.CDLL('/workspace/own.so'); copied.floor.restype = ctypes.c_double",
+        "copied.floor(ctypes.c_double(2.5)) == 2.0",
+    ),
+    (
+        "import mmap\nof_nobody = mmap.mmap(-1, 3 * 4096); of_nobody[4096:4099] = b'abc'",
+        "of_nobody[4096:4099] == b'abc' and of_nobody[:2] == bytes(2) and of_nobody[-1] == 0",
+    ),
+    (
+        "import multiprocessing\nsemaphore = multiprocessing.RLock(); n = semaphore.acquire()",
+        "semaphore.release() is None and semaphore.acquire(timeout=1)",
+    ),
+    (
+        "open('mapped', 'wb').write(bytes(4096)); backing = open('mapped', 'r+b'); mapped = mmap.mmap(backing.fileno(), 0); mapped[:2] = b'xy'",
+        "mapped[:2] == b'xy' and mapped.seek(9) is None and mapped.write(b'z') == 1 and open('/workspace/mapped', 'rb').read(10)[9:] == b'z'",
+    ),
     ("os.chdir('d')", "os.getcwd() == '/workspace/d'"),
 ];
 
@@ -107,7 +123,7 @@ fn state_of_the_standard_library_survives_twice() {
     daemon.stop_and_check();
 }
 
-const LIBRARIES: [(&str, &str); 7] = [
+const LIBRARIES: [(&str, &str); 9] = [
     (
         "import numpy, pandas\ndf = pandas.DataFrame({'a': range(1000), 'b': list('ab') * 500})",
         "df.groupby('b').a.sum().to_dict() == {'a': 249500, 'b': 250000}",
@@ -132,6 +148,14 @@ const LIBRARIES: [(&str, &str); 7] = [
     (
         "import PIL.Image\nimage = PIL.Image.new('RGB', (5, 5), 'red')",
         "image.getpixel((1, 1)) == (255, 0, 0)",
+    ),
+    (
+        "import tqdm\nbar = iter(tqdm.tqdm(range(9))); n = next(bar)",
+        "next(bar) == 1 and list(tqdm.tqdm(range(3))) == [0, 1, 2]",
+    ),
+    (
+        "memmap = numpy.memmap('array', dtype='int64', mode='w+', shape=1000); memmap[:] = range(1000)",
+        "int(memmap.sum()) == 499500 and numpy.fromfile('array', dtype='int64')[999] == 999",
     ),
     (
         "generator = numpy.random.default_rng(7); generator.random(); same = numpy.random.default_rng(7); same.random()",

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use vivarium_protocol::outcome::Cause;
 
-use super::{Engine, Inner};
+use super::{Engine, EngineError, Inner};
 use crate::session::Session;
 
 /// The least time between two looks, unless somebody asks for one.
@@ -22,7 +22,8 @@ impl Engine {
             self.settings().images.suspend_expired && session.template_memory().is_some();
         if can_be_spared && session.spare() {
             match self.suspend_session(Arc::clone(&session)).await {
-                Ok(_) => return,
+                // Or somebody else suspends it.
+                Ok(_) | Err(EngineError::Suspended(_)) => return,
                 Err(error) => tracing::debug!(session = id, %error, "expired, and not suspended"),
             }
         }

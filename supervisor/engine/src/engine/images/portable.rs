@@ -32,6 +32,7 @@ impl Engine {
     }
 
     pub fn image(&self, tenant: &str, id: &str) -> Result<StoredImage, EngineError> {
+        self.exists(tenant, id)?;
         let record = self.images()?.record(tenant, id);
         let record = record.ok_or_else(|| self.no_image(tenant, id))?;
         Ok(record.stored(self.expire_after()))
@@ -49,9 +50,9 @@ impl Engine {
         id: &str,
         ExportParams { checkpoint }: ExportParams,
     ) -> Result<Portable, EngineError> {
+        self.exists(tenant, id)?;
         let images = self.images()?;
         if let Some(name) = checkpoint {
-            self.exists(tenant, id)?;
             let image = known(&images, tenant, id, &name)?;
             let opening = spawn_blocking(move || portable::export(&images, &image));
             return blocked(opening.await)?.map_err(failed);
