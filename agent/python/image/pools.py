@@ -27,8 +27,11 @@ def end_executors():
         if type(executor) is threads.ThreadPoolExecutor:
             executors[id(executor)] = executor
     for executor in executors.values():
-        with executor._shutdown_lock:
-            end_threads_of(executor, threads, threading)
+        if executor._shutdown_lock.acquire(timeout=SOON_SECS):
+            try:
+                end_threads_of(executor, threads, threading)
+            finally:
+                executor._shutdown_lock.release()
 
 
 def end_monitors():
@@ -39,8 +42,9 @@ def end_monitors():
         return
     monitors = [it for it in threading.enumerate() if type(it) is monitor.TMonitor]
     for thread in monitors:
-        thread.exit()
-    wait_for_ends(monitors)
+        thread.was_killed.set()
+    # One that waits for the lock of a bar goes on, and is in the way.
+    join_within(monitors)
 
 
 def end_threads_of(executor, threads, threading):
@@ -48,21 +52,27 @@ def end_threads_of(executor, threads, threading):
         return
     if not holds_soon(lambda: are_idle(executor, threads)):
         return
-    # As for its end, which each thread tells the next.
-    executor._shutdown = True
-    executor._work_queue.put(None)
-    for thread in executor._threads:
-        thread.join()
-    wait_for_ends(executor._threads)
-    executor._work_queue.get_nowait()
-    executor._threads.clear()
-    executor._idle_semaphore = threading.Semaphore(0)
-    executor._shutdown = False
+    try:
+        # As for its end, which each thread tells the next.
+        executor._shutdown = True
+        executor._work_queue.put(None)
+        join_within(executor._threads)
+    finally:
+        while not executor._work_queue.empty():
+            executor._work_queue.get_nowait()
+        executor._shutdown = False
+        for thread in list(executor._threads):
+            if not thread.is_alive():
+                executor._threads.discard(thread)
+        executor._idle_semaphore = threading.Semaphore(0)
 
 
-def wait_for_ends(threads):
-    """The system's threads end after Python's."""
+def join_within(threads):
+    """Waits a moment for their ends; the system's threads end after Python's."""
+    until = monotonic() + SOON_SECS
     ended = ["/proc/self/task/%d" % thread.native_id for thread in threads]
+    for thread in list(threads):
+        thread.join(max(0, until - monotonic()))
     holds_soon(lambda: not any(map(is_there, ended)))
 
 
