@@ -40,7 +40,11 @@ impl Engine {
 
     /// Deletes the image of a suspended session, and so the session.
     pub async fn remove_image(&self, tenant: &str, id: &str) -> Result<(), EngineError> {
-        if self.delete_image(tenant, id).await { Ok(()) } else { Err(self.no_image(tenant, id)) }
+        if !self.delete_image(tenant, id).await {
+            return Err(self.no_image(tenant, id));
+        }
+        self.images()?.checkpoints.end(tenant, id);
+        Ok(())
     }
 
     /// The image of a suspended session, or a checkpoint of any, to be imported by a host that has the same key.
@@ -96,6 +100,11 @@ impl Engine {
             if engine.exists(&owner, &id).is_ok() {
                 return Err(EngineError::Conflict(id));
             }
+            // Others may have come meanwhile.
+            if record.size_bytes > engine.image_room(&images, &owner)? {
+                return Err(EngineError::ImagesFull);
+            }
+            images.checkpoints.end(&owner, &id);
             let (store, tenant, of) = (Arc::clone(&images), owner, id.clone());
             let keeping = spawn_blocking(move || {
                 store.keep((&tenant, &of), unfinished, record.of_session(of.clone()))
