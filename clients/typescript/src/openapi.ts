@@ -2189,7 +2189,7 @@ export interface components {
         };
         /** @description The image of a suspended session: what there is of it on disk. */
         ImageInfo: {
-            /** @description Whether calls resume the session, or `POST …/resume` alone. */
+            /** @description Whether calls resume the session. */
             auto_resume: boolean;
             /**
              * Format: date-time
@@ -2938,8 +2938,8 @@ export interface components {
             /** @description What somebody has to allow first: no less than the rule that holds */
             approval?: components["schemas"]["ApprovalSpec"] | null;
             /**
-             * @description Whether calls resume the session where it is suspended, as they do by default; else it is resumed by
-             *     `POST …/resume` alone, and they get 409 `suspended`.
+             * @description Whether calls resume the session where it is suspended, as they do by default; else they get 409
+             *     `suspended`, and `POST …/resume` or a rollback resumes it.
              * @default true
              */
             auto_resume: boolean | null;

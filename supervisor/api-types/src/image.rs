@@ -20,7 +20,7 @@ pub struct ImageInfo {
     /// When the session is deleted unless it is resumed before; null if never.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// Whether calls resume the session, or `POST …/resume` alone.
+    /// Whether calls resume the session.
     pub auto_resume: bool,
 }
 

@@ -97,8 +97,8 @@ pub struct SessionSpec {
     )]
     #[schema(max_items = 16)]
     pub volumes: Vec<VolumeMount>,
-    /// Whether calls resume the session where it is suspended, as they do by default; else it is resumed by
-    /// `POST …/resume` alone, and they get 409 `suspended`.
+    /// Whether calls resume the session where it is suspended, as they do by default; else they get 409
+    /// `suspended`, and `POST …/resume` or a rollback resumes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(default = true)]
     pub auto_resume: Option<bool>,
