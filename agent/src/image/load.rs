@@ -23,7 +23,7 @@ use super::layout::{SaveError, identity, read_whole, write_own};
 use super::save::DIRECT_BYTES;
 use super::template::template;
 use super::{Areas, SCRATCH_BYTES};
-use crate::sys::{self, Piece, Replacing, Scratch, SingleThreaded};
+use crate::sys::{self, Piece, Replacing, Scratch, Sharing, SingleThreaded};
 
 /// As long as a path can be that is opened without an allocation.
 const PATH_MAX_BYTES: usize = 1000;
@@ -220,25 +220,25 @@ fn put_in(
             has_runs = true;
         }
         let held = holder(own, image, &mapping);
+        let (range, offset) = (mapping.range(), mapping.offset);
         match (mapping.kind, held) {
             (Kind::Fixed | Kind::Stack, _) => continue,
             (Kind::Anonymous, _) => {
-                sys::replace_by_zeroes(replacing, mapping.range(), WRITABLE)?;
+                sys::replace_by_zeroes(replacing, range, WRITABLE, Sharing::Private)?;
             }
             (Kind::Shared, _) => {
-                sys::replace_by_shared_zeroes(replacing, mapping.range(), WRITABLE)?;
+                sys::replace_by_zeroes(replacing, range, WRITABLE, Sharing::Shared)?;
             }
             (Kind::SharedFile, _) => {
                 let file = open_shared(image, &mapping)?;
-                let protection = ProtFlags::from_bits_truncate(i32::from(mapping.protection));
-                let (range, offset) = (mapping.range(), mapping.offset);
-                sys::replace_by_shared_file(replacing, range, protection, file.as_fd(), offset)?;
+                let (protection, sharing) = (protection(&mapping), Sharing::Shared);
+                sys::replace_by_file(replacing, range, protection, sharing, file.as_fd(), offset)?;
             }
             (Kind::File, None) => {
                 let path = image.path(&mapping).unwrap_or_default();
                 let file = open(path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?;
-                let (range, offset) = (mapping.range(), mapping.offset);
-                sys::replace_by_file(replacing, range, WRITABLE, file.as_fd(), offset)?;
+                let sharing = Sharing::Private;
+                sys::replace_by_file(replacing, range, WRITABLE, sharing, file.as_fd(), offset)?;
             }
             (Kind::Heap | Kind::Template | Kind::File, _) => {
                 let is_kept = held.is_none_or(|own| own.protection == mapping.protection);
@@ -246,9 +246,9 @@ fn put_in(
                 if is_readable_file && is_kept && !has_runs {
                     continue; // Nobody has written to it.
                 }
-                sys::forget_changes(replacing, mapping.range())?;
+                sys::forget_changes(replacing, range.clone())?;
                 if held.is_none_or(|own| own.protection != READ_WRITE) {
-                    sys::protect(replacing, mapping.range(), WRITABLE)?;
+                    sys::protect(replacing, range, WRITABLE)?;
                 }
             }
         }
@@ -268,10 +268,13 @@ fn put_in(
         if matches!(mapping.kind, Kind::Fixed | Kind::Stack) || mapping.protection == READ_WRITE {
             continue;
         }
-        let protection = ProtFlags::from_bits_truncate(i32::from(mapping.protection));
-        sys::protect(replacing, mapping.range(), protection)?;
+        sys::protect(replacing, mapping.range(), protection(&mapping))?;
     }
     Ok(())
+}
+
+fn protection(mapping: &Mapping) -> ProtFlags {
+    ProtFlags::from_bits_truncate(i32::from(mapping.protection))
 }
 
 /// Changes what two templates differ in, where the image has the template's memory at all.

@@ -1,12 +1,13 @@
 //! Writing a kernel's memory, by a fork of it, so that it stands still no longer than that takes.
 
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt as _;
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
-use nix::sys::uio::pread;
 use nix::unistd::Pid;
 use vivarium_protocol::image::END;
 
@@ -104,20 +105,13 @@ fn copy_shared(areas: Areas<'_>, mappings: usize) -> Result<(), SaveError> {
         return Ok(());
     }
     // Not by its address: what is beyond the end of its file would end this process.
-    let memory = open(c"/proc/self/mem", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty());
-    let memory = memory.map_err(io::Error::from)?;
+    let memory = File::open("/proc/self/mem")?;
     for mapping in shared {
         let unreadable = || SaveError::SharedMemory(mapping.start);
-        let Some((mut part, others)) = rest.split_at_mut_checked(mapping.range().len()) else {
-            return Err(unreadable());
-        };
+        let parts = rest.split_at_mut_checked(mapping.range().len());
+        let (part, others) = parts.ok_or_else(unreadable)?;
+        memory.read_exact_at(part, mapping.start as u64).map_err(|_| unreadable())?;
         rest = others;
-        let mut at = i64::try_from(mapping.start).map_err(io::Error::other)?;
-        while !part.is_empty() {
-            let count = pread(&memory, part, at).map_err(|_| unreadable())?;
-            part = part.get_mut(count..).filter(|_| count > 0).ok_or_else(unreadable)?;
-            at = at.saturating_add_unsigned(count as u64);
-        }
     }
     Ok(())
 }
@@ -193,25 +187,24 @@ fn write(
     // the stack and in the scratch memory, and the pages of files can be what they were in the files.
     let mut out = Output::new(file, areas.text);
     for (run, kind) in (Tables { runs, ..tables }).runs_by_kind() {
-        let is_of_a_file = kind.is_of_a_file();
+        let is_as_it_is = !kind.is_of_a_file() && kind != Kind::Shared;
         let mut at = run.start;
         while at < run.end() {
-            if kind == Kind::Shared {
-                let from = tables.shared_offset(at);
-                let room = out.room(run.end() - at)?;
-                let copied = shared.get(from..from + room.len()).unwrap_or_default();
-                room.copy_from_slice(copied);
-                at += room.len();
-                continue;
-            }
-            if !is_of_a_file && run.end() - at >= DIRECT_BYTES {
+            let left = run.end() - at;
+            if is_as_it_is && left >= DIRECT_BYTES {
                 out.flush()?;
                 sys::write_pieces(file, &mut [Piece::new(&(at..run.end()))])?;
                 break;
             }
-            let room = out.room(run.end() - at)?;
-            sys::read_memory(&replacing, at, room);
-            if is_of_a_file {
+            let room = out.room(left)?;
+            if kind == Kind::Shared {
+                let from = tables.shared_offset(at);
+                let copied = shared.get(from..from + room.len());
+                room.copy_from_slice(copied.ok_or(io::ErrorKind::InvalidData)?);
+            } else {
+                sys::read_memory(&replacing, at, room);
+            }
+            if kind.is_of_a_file() {
                 sys::forget_changes(&replacing, at..at + room.len())?;
                 sys::exclusive_or_with_memory(&replacing, at, room);
             }

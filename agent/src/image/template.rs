@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 
 use super::format::{FINGERPRINT_BYTES, PAGE_BYTES};
 use super::layout::{Line, is_own, lines, pagemap};
-use crate::sys::{self, Piece, Replacing, SingleThreaded};
+use crate::sys::{self, Piece, Replacing, Sharing, SingleThreaded};
 
 /// What kernels know of their template.
 #[derive(Debug)]
@@ -128,7 +128,15 @@ pub(crate) fn share_memory(thread: SingleThreaded) -> io::Result<()> {
     }
     let replacing = Replacing::by_the_same(thread);
     for (range, protection, offset) in &moved {
-        sys::replace_by_file(&replacing, range.clone(), *protection, file.as_fd(), *offset)?;
+        let private = Sharing::Private;
+        sys::replace_by_file(
+            &replacing,
+            range.clone(),
+            *protection,
+            private,
+            file.as_fd(),
+            *offset,
+        )?;
     }
     file.write_all(&layout)?;
     file.write_all(&layout_bytes.to_le_bytes())?;

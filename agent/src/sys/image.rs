@@ -221,40 +221,26 @@ fn map_at(
     if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Puts the file's content, private to this process, in the place of what is there.
+/// Whether what is written to a mapping is the process's own, or its children's and the file's too.
+#[derive(Debug, Clone, Copy)]
+#[repr(i32)]
+pub(crate) enum Sharing {
+    Private = libc::MAP_PRIVATE,
+    Shared = libc::MAP_SHARED,
+}
+
+/// Puts the file's content in the place of what is there.
 pub(crate) fn replace_by_file(
     _: &Replacing,
     at: Range<usize>,
     protection: ProtFlags,
+    sharing: Sharing,
     file: BorrowedFd<'_>,
     offset: u64,
 ) -> io::Result<()> {
     let offset = i64::try_from(offset).map_err(io::Error::other)?;
-    let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
+    let flags = sharing as c_int | libc::MAP_FIXED;
     map_at(at.start, at.len(), protection.bits(), flags, file.as_raw_fd(), offset)
-}
-
-/// The same, where what is written goes to the file.
-pub(crate) fn replace_by_shared_file(
-    _: &Replacing,
-    at: Range<usize>,
-    protection: ProtFlags,
-    file: BorrowedFd<'_>,
-    offset: u64,
-) -> io::Result<()> {
-    let offset = i64::try_from(offset).map_err(io::Error::other)?;
-    let flags = libc::MAP_SHARED | libc::MAP_FIXED;
-    map_at(at.start, at.len(), protection.bits(), flags, file.as_raw_fd(), offset)
-}
-
-/// Puts zeroes, which children would share, in the place of what is there.
-pub(crate) fn replace_by_shared_zeroes(
-    _: &Replacing,
-    at: Range<usize>,
-    protection: ProtFlags,
-) -> io::Result<()> {
-    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-    map_at(at.start, at.len(), protection.bits(), flags, -1, 0)
 }
 
 /// Puts zeroes in the place of what is there.
@@ -262,8 +248,9 @@ pub(crate) fn replace_by_zeroes(
     _: &Replacing,
     at: Range<usize>,
     protection: ProtFlags,
+    sharing: Sharing,
 ) -> io::Result<()> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    let flags = sharing as c_int | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     map_at(at.start, at.len(), protection.bits(), flags, -1, 0)
 }
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::json;
-use vivarium_api_types::{Page, StoredImage};
+use vivarium_api_types::StoredImage;
 use vivarium_client::Client;
 
 use super::exit::{Exit, Failure};
@@ -119,16 +119,7 @@ pub(super) fn main(command: &Command) -> Result<Exit, Failure> {
 }
 
 async fn list(client: &mut Client, daemon: &DaemonOptions) -> Result<(), Failure> {
-    let mut images = Vec::new();
-    let mut page = Page { limit: 1000, after: None };
-    loop {
-        let part = client.list_images(&page).await?;
-        images.extend(part.images);
-        if part.next.is_none() {
-            break;
-        }
-        page.after = part.next;
-    }
+    let images = client.all_images().await?;
     if daemon.json {
         return print::json(&images);
     }

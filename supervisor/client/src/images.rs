@@ -72,6 +72,19 @@ impl Client {
         self.call(ApiRequest::new(Method::GET, &at)).await
     }
 
+    /// All images of the tenant's suspended sessions.
+    pub async fn all_images(&mut self) -> Result<Vec<StoredImage>, ClientError> {
+        let (mut images, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.list_images(&Page { limit: super::PAGE, after }).await?;
+            images.extend(page.images);
+            after = page.next;
+            if after.is_none() {
+                return Ok(images);
+            }
+        }
+    }
+
     /// The image of a suspended session.
     pub async fn image(&mut self, session: &str) -> Result<StoredImage, ClientError> {
         self.call(ApiRequest::new(Method::GET, &path::image(session))).await

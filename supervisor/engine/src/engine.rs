@@ -56,6 +56,7 @@ mod homes;
 mod idempotency;
 mod images;
 mod kept;
+mod page;
 mod pause;
 mod policy;
 mod pools;
@@ -88,21 +89,19 @@ pub use request::too_low;
 pub use trial::below_floor;
 
 use vivarium_api_types::{
-    Capacity, HostInfo, KeepaliveReply, Page, SessionInfo, SessionPage, SessionQuery,
+    Capacity, HostInfo, KeepaliveReply, SessionInfo, SessionPage, SessionQuery,
 };
 
 use administration::Administration;
 use environment::Prepared;
 use idempotency::Keys;
+use page::{cut_page, page_size};
 
 /// The environment of requests that name none.
 pub const DEFAULT_ENVIRONMENT: &str = "default";
 
 /// How long an agent may take to describe itself before a session is shown without that.
 const DESCRIBE_WITHIN: Duration = Duration::from_secs(1);
-
-/// The most items in one part of a list.
-const MAX_PAGE: usize = 1000;
 
 #[derive(Debug, Clone)]
 pub struct Engine {
@@ -258,16 +257,13 @@ impl Engine {
     pub fn list(&self, tenant: &str, query: &SessionQuery) -> Result<SessionPage, EngineError> {
         let limit = page_size(&query.page)?;
         let after = query.page.after.as_deref().unwrap_or_default();
-        // One more than asked for tells whether there is a next part.
         let matches = |session: &Session| session.matches(query);
         let suspended = self.suspended_of(tenant, query, limit + 1);
         let awake = self.inner.registry.page(tenant, after, limit + 1, matches);
         let mut sessions: Vec<_> = awake.iter().map(|session| self.info(session)).collect();
         sessions.extend(suspended);
         sessions.sort_by(|one, other| one.id.cmp(&other.id));
-        let more = sessions.len() > limit;
-        sessions.truncate(limit);
-        let next = if more { sessions.last().map(|last| last.id.clone()) } else { None };
+        let next = cut_page(&mut sessions, limit, |session| &session.id);
         Ok(SessionPage { sessions, next })
     }
 
@@ -387,12 +383,4 @@ impl Engine {
     fn observer(&self, tenant: &str) -> Observer {
         self.inner.host.observer(tenant)
     }
-}
-
-fn page_size(page: &Page) -> Result<usize, EngineError> {
-    if (1..=MAX_PAGE).contains(&page.limit) {
-        return Ok(page.limit);
-    }
-    let reason = format!("give a whole number from 1 to {MAX_PAGE}, not {}", page.limit);
-    Err(EngineError::invalid("limit", reason))
 }

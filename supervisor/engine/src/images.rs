@@ -120,7 +120,7 @@ impl Images {
                     Ok(record) => {
                         let (place, record) = ((tenant.clone(), id), Arc::new(record));
                         lock(&self.suspended).insert(place.clone(), Arc::clone(&record));
-                        let image = Image { dir, key: self.key.clone(), record, content: None };
+                        let image = Image::new(dir, self.key.clone(), record);
                         let slot = Arc::new(tokio::sync::Mutex::new(Some(image)));
                         lock(&self.slots).insert(place, slot);
                     }
@@ -230,7 +230,7 @@ impl Images {
         unfinished.move_to(&dir)?;
         let (place, record) = ((tenant.to_owned(), id.to_owned()), Arc::new(record));
         lock(&self.suspended).insert(place, Arc::clone(&record));
-        Ok(Image { dir, key: self.key.clone(), record, content: None })
+        Ok(Image::new(dir, self.key.clone(), record))
     }
 
     /// Forgets the place of a session that is not suspended, unless somebody waits there.

@@ -1,10 +1,8 @@
 //! The life of a session that sleeps: what wakes it, what does not, and its end.
 
 use serde_json::json;
-use vivarium_tests::Setup;
-use vivarium_tests::tenants::{Token, entry, two};
 
-use crate::{images, resume, session_named, suspend};
+use crate::{images, of_two_tenants, resume, session_named, suspend};
 
 #[test]
 fn what_reads_wakes_nothing_and_what_changes_wakes() {
@@ -48,13 +46,7 @@ fn a_session_that_sleeps_is_deleted_with_its_image() {
 
 #[test]
 fn another_tenant_does_not_see_an_image() {
-    let (ada, bob) = (Token::new(), Token::new());
-    let tenants = two(&entry("ada", &ada, ""), &entry("bob", &bob, ""));
-    let daemon = Setup::default()
-        .config("environments.default", "template = \"auto\"\nimages = true")
-        .config("[tenant]", &tenants)
-        .start();
-    daemon.until_logged("template ready");
+    let (daemon, ada, bob) = of_two_tenants();
     let at = daemon.unix();
     let _made = ada.ask(&at, "POST", "/v1/sessions", Some(&json!({"id": "a"}))).expect_success();
     let _asleep = ada.ask(&at, "POST", "/v1/sessions/a/suspend", None).expect_success();

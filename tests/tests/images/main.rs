@@ -17,12 +17,25 @@ mod state;
 use serde_json::json;
 use vivarium_tests::http::Response;
 use vivarium_tests::start_mode::StartMode;
+use vivarium_tests::tenants::{Token, entry, two};
 use vivarium_tests::{Daemon, Session, Setup};
 
 /// A daemon whose sessions can be suspended, with these modules in its template.
 fn images(preimport: &[&str]) -> Setup {
     let lines = format!("images = true\npreimport = {preimport:?}");
     Setup::with_start_mode(StartMode::Forked).config("environments.default", &lines)
+}
+
+/// A daemon of two tenants, whose sessions can be suspended.
+fn of_two_tenants() -> (Daemon, Token, Token) {
+    let (one, other) = (Token::new(), Token::new());
+    let tenants = two(&entry("one", &one, ""), &entry("other", &other, ""));
+    let daemon = Setup::default()
+        .config("environments.default", "template = \"auto\"\nimages = true")
+        .config("[tenant]", &tenants)
+        .start();
+    daemon.until_logged("template ready");
+    (daemon, one, other)
 }
 
 fn suspend(session: &Session<'_>) -> Response {

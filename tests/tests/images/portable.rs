@@ -4,10 +4,10 @@ use std::fs;
 
 use serde_json::json;
 use vivarium_tests::http::{Client, Response};
-use vivarium_tests::tenants::{Token, entry, two};
+use vivarium_tests::tenants::Token;
 use vivarium_tests::{Daemon, Session, Setup};
 
-use crate::{images, session_named, suspend};
+use crate::{images, of_two_tenants, session_named, suspend};
 
 const TAR: (&str, &str) = ("content-type", "application/x-tar");
 
@@ -209,13 +209,7 @@ fn imports_count_to_what_a_tenant_may_have() {
 
 #[test]
 fn another_tenants_images_do_not_exist_and_are_not_imported() {
-    let (owner, stranger) = (Token::new(), Token::new());
-    let tenants = two(&entry("owner", &owner, ""), &entry("stranger", &stranger, ""));
-    let daemon = Setup::default()
-        .config("environments.default", "template = \"auto\"\nimages = true")
-        .config("[tenant]", &tenants)
-        .start();
-    daemon.until_logged("template ready");
+    let (daemon, owner, stranger) = of_two_tenants();
     let at = daemon.unix();
     let _made = owner.ask(&at, "POST", "/v1/sessions", Some(&json!({"id": "a"}))).expect_success();
     let _set = owner.execute(&at, "a", "x = 41");

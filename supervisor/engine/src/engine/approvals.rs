@@ -6,7 +6,8 @@ use vivarium_api_types::{
     ApprovalInfo, ApprovalPage, ApprovalQuery, ApprovalSpec, DecideRequest, MAX_REASON_CHARS, Page,
 };
 
-use super::{Engine, EngineError, page_size, request};
+use super::page::page_size;
+use super::{Engine, EngineError, request};
 use crate::approvals::NotDecided;
 use crate::settings::ApprovalRule;
 

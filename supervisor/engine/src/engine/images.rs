@@ -124,19 +124,18 @@ impl Engine {
 
     /// Resumes a session that is suspended. One that is awake stays as it is.
     pub async fn resume_session(&self, tenant: &str, id: &str) -> Result<SessionInfo, EngineError> {
-        loop {
-            let session = self.woken(tenant, id, Waker::Request).await?;
-            if session.call().await.is_some() {
-                return Ok(self.info(&session));
-            }
-        }
+        Ok(self.info(&*self.awake_for(tenant, id, Waker::Request).await?))
     }
 
     /// A tenant's session, awake, for a call to begin something in it: resumed first if it is suspended, and not
     /// suspended meanwhile.
     pub(super) async fn awake(&self, tenant: &str, id: &str) -> Result<Awake, EngineError> {
+        self.awake_for(tenant, id, Waker::Call).await
+    }
+
+    async fn awake_for(&self, tenant: &str, id: &str, waker: Waker) -> Result<Awake, EngineError> {
         loop {
-            let session = self.woken(tenant, id, Waker::Call).await?;
+            let session = self.woken(tenant, id, waker).await?;
             if let Some(call) = session.call().await {
                 return Ok(Awake { session, _call: call });
             }
@@ -187,10 +186,14 @@ impl Engine {
         Ok(ImageableReply { imageable: reasons.is_empty(), reasons })
     }
 
-    /// Removes a session that is suspended; whether there was one.
+    /// Removes a session that is suspended, with its checkpoints; whether there was one.
     pub(super) async fn delete_image(&self, tenant: &str, id: &str) -> bool {
         let Ok(images) = self.images() else { return false };
-        images.hold(tenant, id).await.remove()
+        let removed = images.hold(tenant, id).await.remove();
+        if removed {
+            images.checkpoints.end(tenant, id);
+        }
+        removed
     }
 
     /// Whether a session is suspended, or is being suspended or resumed.

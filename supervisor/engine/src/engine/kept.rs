@@ -5,7 +5,8 @@ use std::sync::Arc;
 use vivarium_api_types::{ExecutionInfo, ExecutionPage, Page, Progress, SessionInfo};
 use vivarium_protocol::message::ExecutionNumber;
 
-use super::{Engine, EngineError, execute, page_size};
+use super::page::page_size;
+use super::{Engine, EngineError, execute};
 use crate::session::execution_log::{EventNumber, EventSubscription, ExecutionLog, Stage};
 use crate::session::{Identity, Session};
 

@@ -71,12 +71,7 @@ impl Checkpoints {
         match lock(&self.kept).entry(key).or_default().entry(name) {
             Entry::Occupied(_) => false,
             Entry::Vacant(place) => {
-                place.insert(Image {
-                    dir: dir.to_owned(),
-                    key: self.key.clone(),
-                    record,
-                    content: None,
-                });
+                place.insert(Image::new(dir.to_owned(), self.key.clone(), record));
                 true
             }
         }

@@ -16,8 +16,9 @@ use tar::Header;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::record::{Image, Record, Unfinished};
-use super::seal::{NONCE_BYTES, Pieces, SEALED_BYTES, What};
+use super::seal::{NONCE_BYTES, SEALED_BYTES, What};
 use super::{Images, KERNEL, RECORD};
+use crate::template::memory;
 
 const TEMPLATE: &str = "template";
 
@@ -26,9 +27,6 @@ const BLOCK_BYTES: usize = 512;
 
 /// Limits and metadata are bounded: no record has more.
 const RECORD_MAX_BYTES: u64 = 4 << 20;
-
-/// No template has more.
-const TEMPLATE_MAX_BYTES: u64 = 8 << 30;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ImportError {
@@ -120,7 +118,7 @@ pub(crate) async fn import(
 
     let (environment, fingerprint) = (&*record.info.environment, record.template);
     let bytes = entry(from, TEMPLATE).await?;
-    if bytes > TEMPLATE_MAX_BYTES {
+    if bytes > memory::BYTES_MAX {
         return Err(unreadable().into());
     }
     let new = images.bases.begin(environment, &fingerprint)?;
@@ -130,7 +128,7 @@ pub(crate) async fn import(
     if let Some((new, path)) = new {
         new.persist(path).map_err(io::Error::from)?;
     }
-    Ok((unfinished, record.of_size(size_bytes)))
+    Ok((unfinished, record))
 }
 
 /// Reads the header of the next file, which has to be this one: how long it is.
@@ -158,7 +156,7 @@ async fn copy(
     let mut left = bytes.checked_sub(NONCE_BYTES as u64).ok_or_else(unreadable)?;
     let mut nonce = [0; NONCE_BYTES];
     from.read_exact(&mut nonce).await.map_err(cut)?;
-    let mut pieces: Pieces = images.key.pieces(nonce, what);
+    let mut pieces = images.key.pieces(nonce, what);
     if let Some(to) = &mut to {
         to.write_all(&nonce).await?;
     }

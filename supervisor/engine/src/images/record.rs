@@ -90,11 +90,6 @@ impl Record {
         sealing.finish()
     }
 
-    /// The same of an image that has so many bytes on disk.
-    pub(super) fn of_size(self, size_bytes: u64) -> Self {
-        Self { size_bytes, ..self }
-    }
-
     /// That of a suspended session that has this id.
     pub(crate) fn of_session(self, id: String) -> Self {
         let spec = SessionSpec { id: Some(id.clone()), ..self.spec };
@@ -168,10 +163,14 @@ pub(crate) struct Image {
     pub(super) key: SealKey,
     pub(crate) record: Arc<Record>,
     /// What its kernel wrote, if that was read ahead.
-    pub(super) content: Option<Arc<Vec<u8>>>,
+    content: Option<Arc<[u8]>>,
 }
 
 impl Image {
+    pub(super) const fn new(dir: PathBuf, key: SealKey, record: Arc<Record>) -> Self {
+        Self { dir, key, record, content: None }
+    }
+
     /// The same with another record.
     pub(crate) fn with(&self, record: Record) -> Self {
         Self { record: Arc::new(record), ..self.clone() }
@@ -180,7 +179,7 @@ impl Image {
     /// What its kernel wrote. Blocks.
     pub(crate) fn open(&self) -> io::Result<Box<dyn Read + Send>> {
         match &self.content {
-            Some(content) => Ok(Box::new(Shared { content: Arc::clone(content), read: 0 })),
+            Some(content) => Ok(Box::new(io::Cursor::new(Arc::clone(content)))),
             None => self.open_file(),
         }
     }
@@ -199,21 +198,7 @@ impl Image {
         let mut content = Vec::new();
         self.open_file()?.take(AHEAD_MAX_BYTES + 1).read_to_end(&mut content)?;
         let is_whole = content.len() as u64 <= AHEAD_MAX_BYTES;
-        Ok(Self { content: is_whole.then(|| Arc::new(content)), ..self })
-    }
-}
-
-/// Content that several kernels read.
-struct Shared {
-    content: Arc<Vec<u8>>,
-    read: usize,
-}
-
-impl Read for Shared {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let count = self.content.get(self.read..).unwrap_or_default().read(to)?;
-        self.read += count;
-        Ok(count)
+        Ok(Self { content: is_whole.then(|| content.into()), ..self })
     }
 }
 
@@ -253,8 +238,7 @@ impl Unfinished {
 
     /// The image that it is, as long as `self` is there.
     pub(crate) fn image(&self, record: Record) -> Image {
-        let (dir, key) = (self.dir.path().to_owned(), self.key.clone());
-        Image { dir, key, record: Arc::new(record), content: None }
+        Image::new(self.dir.path().to_owned(), self.key.clone(), Arc::new(record))
     }
 }
 

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use vivarium_audit::Hash;
 
 /// No template has more.
-const BYTES_MAX: u64 = 8 << 30;
+pub(crate) const BYTES_MAX: u64 = 8 << 30;
 const LAYOUT_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Debug)]

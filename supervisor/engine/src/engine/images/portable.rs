@@ -6,8 +6,8 @@ use tokio::io::AsyncRead;
 use tokio::task::spawn_blocking;
 use vivarium_api_types::{ExportParams, ImagePage, ImportParams, Page, SessionInfo, StoredImage};
 
-use super::super::request::is_valid_id;
-use super::super::{Engine, EngineError, page_size};
+use super::super::page::{cut_page, page_size};
+use super::super::{Engine, EngineError, request};
 use super::checkpoints::known;
 use super::transfer::failed;
 use super::{blocked, finished};
@@ -21,14 +21,11 @@ impl Engine {
             return Ok(ImagePage { images: Vec::new(), next: None });
         };
         let after = page.after.as_deref().unwrap_or_default();
-        // One more than asked for tells whether there is a next part.
         let found = images.page(tenant, after, limit + 1, |_| true);
-        let mut listed: Vec<_> =
+        let mut images: Vec<_> =
             found.iter().map(|record| record.stored(self.expire_after())).collect();
-        listed.truncate(limit);
-        let last = listed.last().filter(|_| found.len() > limit);
-        let next = last.map(|image| image.session_id.clone());
-        Ok(ImagePage { images: listed, next })
+        let next = cut_page(&mut images, limit, |image| &image.session_id);
+        Ok(ImagePage { images, next })
     }
 
     pub fn image(&self, tenant: &str, id: &str) -> Result<StoredImage, EngineError> {
@@ -40,11 +37,7 @@ impl Engine {
 
     /// Deletes the image of a suspended session, and so the session.
     pub async fn remove_image(&self, tenant: &str, id: &str) -> Result<(), EngineError> {
-        if !self.delete_image(tenant, id).await {
-            return Err(self.no_image(tenant, id));
-        }
-        self.images()?.checkpoints.end(tenant, id);
-        Ok(())
+        if self.delete_image(tenant, id).await { Ok(()) } else { Err(self.no_image(tenant, id)) }
     }
 
     /// The image of a suspended session, or a checkpoint of any, to be imported by a host that has the same key.
@@ -77,10 +70,7 @@ impl Engine {
         ImportParams { id }: ImportParams,
         from: &mut (impl AsyncRead + Unpin + Send),
     ) -> Result<SessionInfo, EngineError> {
-        if id.as_deref().is_some_and(|id| !is_valid_id(id)) {
-            let reason = "an id is 1 to 64 of A-Z, a-z, 0-9, '_' and '-'";
-            return Err(EngineError::invalid("id", reason));
-        }
+        let id = id.map(|id| request::id(Some(id))).transpose()?;
         self.check_open(tenant)?;
         let images = self.images()?;
         let room = self.image_room(&images, tenant)?;

@@ -17,9 +17,7 @@ use crate::api::auth::Caller;
 use crate::api::body::Pieces;
 use crate::api::extract::Id;
 use crate::api::query::Params;
-use crate::api::{Problem, Shared};
-
-const TAR: &str = "application/x-tar";
+use crate::api::{Problem, Shared, untrusted};
 
 /// How much of an image is in memory on its way.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -127,12 +125,9 @@ async fn export(
         let read = reader.read_buf(&mut chunk).await?;
         Ok::<_, std::io::Error>((read > 0).then(|| (Bytes::from(chunk), reader)))
     });
-    let disposition = format!("attachment; filename=\"{id}.tar\"");
-    let about = [
-        (header::CONTENT_TYPE, TAR.to_owned()),
-        (header::CONTENT_LENGTH, bytes.to_string()),
-        (header::CONTENT_DISPOSITION, disposition),
-    ];
+    let mut about = untrusted::headers(&format!("{id}.tar"));
+    untrusted::insert(&mut about, header::CONTENT_TYPE, "application/x-tar");
+    untrusted::insert(&mut about, header::CONTENT_LENGTH, bytes.to_string());
     let body = if method == Method::HEAD { Body::empty() } else { Body::from_stream(parts) };
     Ok((about, body).into_response())
 }
