@@ -1,7 +1,7 @@
 //! What is mapped in this process: `proc_pid_maps(5)`, read without an allocation.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, stat};
@@ -15,13 +15,22 @@ use super::template::Template;
 /// shm_overview(7); memfd_create(2).
 const OF_NOBODY: [&[u8]; 3] = [b"/dev/zero", b"/dev/shm/", b"/memfd:"];
 
+/// As long as a path can be that is opened without an allocation.
+const PATH_MAX_BYTES: usize = 1000;
+
 /// Why a kernel can not be saved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SaveError {
-    #[error("it shares memory, and more than an image holds or what nobody can read ({0:#x})")]
+    #[error(
+        "it shares memory, more than the 1 MiB that an image holds or what nobody can read ({0:#x})"
+    )]
     SharedMemory(usize),
-    #[error("it has mapped a file that is deleted ({0:#x})")]
+    #[error("it has mapped the same shared memory twice ({0:#x})")]
+    SharedTwice(usize),
+    #[error("it has mapped a file that is deleted, or whose path is too long ({0:#x})")]
     DeletedFile(usize),
+    #[error("it shares a mapped file that it could not open again ({0:#x})")]
+    SharedFile(usize),
     #[error("it has more mappings than an image holds")]
     TooMany,
     #[error("it was not forked from a template that allows images")]
@@ -39,9 +48,20 @@ pub(super) struct Line<'a> {
     pub(super) protection: u8,
     pub(super) shared: bool,
     pub(super) offset: u64,
+    device: &'a [u8],
     pub(super) inode: u64,
     /// Empty for anonymous memory.
     pub(super) name: &'a [u8],
+}
+
+impl Line<'_> {
+    /// Whether both have a part of the same file.
+    fn overlaps(&self, other: &Self) -> bool {
+        let end = |line: &Self| line.offset.saturating_add((line.end - line.start) as u64);
+        (self.shared, self.device, self.inode) == (other.shared, other.device, other.inode)
+            && self.offset < end(other)
+            && other.offset < end(self)
+    }
 }
 
 /// Reads a file of /proc whole.
@@ -75,7 +95,8 @@ fn line(text: &[u8]) -> Option<Line<'_>> {
     let protection =
         u8::from(has(0, b'r')) | u8::from(has(1, b'w')) << 1 | u8::from(has(2, b'x')) << 2;
     let offset = hexadecimal(fields.next()?)?;
-    let inode = std::str::from_utf8(fields.nth(1)?).ok()?.parse().ok()?;
+    let device = fields.next()?;
+    let inode = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
     let name = fields.next().unwrap_or_default().trim_ascii_start();
     Some(Line {
         start: usize::try_from(start).ok()?,
@@ -83,6 +104,7 @@ fn line(text: &[u8]) -> Option<Line<'_>> {
         protection,
         shared: has(3, b's'),
         offset,
+        device,
         inode,
         name,
     })
@@ -113,6 +135,13 @@ pub(super) fn write_own(
             if shared_bytes > SHARED_MAX_BYTES || line.protection & 1 == 0 {
                 return Err(SaveError::SharedMemory(line.start));
             }
+            // Each would be memory of its own.
+            if lines(text).any(|other| other.start < line.start && other.overlaps(&line)) {
+                return Err(SaveError::SharedTwice(line.start));
+            }
+        }
+        if kind == Kind::SharedFile && open_shared(line.name, line.protection).is_err() {
+            return Err(SaveError::SharedFile(line.start));
         }
         let is_named = matches!(kind, Kind::File | Kind::SharedFile | Kind::Fixed);
         let name = if is_named { line.name } else { &[] };
@@ -120,10 +149,10 @@ pub(super) fn write_own(
         if kind == Kind::File {
             if last.0 != line.name {
                 let identity = match identity(line.name) {
-                    Ok(identity) => identity,
+                    Ok(identity) if is_sound(line.name) => identity,
                     // Not in sight of sessions: the agent's library, the interpreter on a mount of its own.
                     Err(_) if template.files.iter().any(|name| name == line.name) => (0, 0),
-                    Err(_) => return Err(SaveError::DeletedFile(line.start)),
+                    _ => return Err(SaveError::DeletedFile(line.start)),
                 };
                 last = (line.name, identity);
             }
@@ -181,6 +210,23 @@ pub(super) fn identity(path: &[u8]) -> io::Result<(u64, u64)> {
     Ok((number(found.st_size), number(found.st_mtime)))
 }
 
+/// Opens a file that is to be shared, for writing too if that can be.
+pub(super) fn open_shared(path: &[u8], protection: u8) -> io::Result<OwnedFd> {
+    if !is_sound(path) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let flags = OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+    match open(path, flags | OFlag::O_RDWR, Mode::empty()) {
+        Err(_) if protection & 2 == 0 => Ok(open(path, flags | OFlag::O_RDONLY, Mode::empty())?),
+        opened => Ok(opened?),
+    }
+}
+
+/// Whether a mapping can have this path.
+pub(super) fn is_sound(path: &[u8]) -> bool {
+    path.starts_with(b"/") && path.len() < PATH_MAX_BYTES && !path.contains(&0)
+}
+
 /// The entries of this process's pagemap for pages from `first` on: proc_pid_pagemap(5).
 pub(super) fn pagemap(
     file: BorrowedFd<'_>,
@@ -195,7 +241,8 @@ pub(super) fn pagemap(
     if count == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(count) }
 }
 
-/// Whether a page is this process's own, and not as the file has it: present or swapped, and of no file.
+/// Whether a page is this process's own, and not as the file has it: present or swapped, of no file, and no
+/// guard region, which cannot be read.
 pub(super) const fn is_own(entry: u64) -> bool {
-    entry >> 62 != 0 && entry & 1 << 61 == 0
+    entry >> 62 != 0 && entry & (1 << 61 | 1 << 58) == 0
 }

@@ -19,14 +19,11 @@ use super::format::{
     DIFFERENCE_BYTES, FINGERPRINT_BYTES, Header, ImageError, Kind, MAPPING_BYTES, Mapping,
     PAGE_BYTES, RUN_BYTES, Tables,
 };
-use super::layout::{SaveError, identity, read_whole, write_own};
+use super::layout::{SaveError, identity, is_sound, open_shared, read_whole, write_own};
 use super::save::DIRECT_BYTES;
 use super::template::template;
 use super::{Areas, SCRATCH_BYTES};
 use crate::sys::{self, Piece, Replacing, Scratch, Sharing, SingleThreaded};
-
-/// As long as a path can be that is opened without an allocation.
-const PATH_MAX_BYTES: usize = 1000;
 
 /// The rights with which a mapping is filled, and the same as an image has them.
 const WRITABLE: ProtFlags = ProtFlags::PROT_READ.union(ProtFlags::PROT_WRITE);
@@ -133,7 +130,7 @@ fn compare(image: Tables<'_>, own: Tables<'_>) -> Result<(), ImageError> {
                 let path = sound_path(image, &mapping);
                 path.and_then(|path| identity(path).ok()) == Some((mapping.size, mapping.changed))
             }
-            Kind::SharedFile => open_shared(image, &mapping).is_ok(),
+            Kind::SharedFile => shared_file(image, &mapping).is_ok(),
             _ => true,
         };
         if !is_found {
@@ -155,21 +152,12 @@ fn compare(image: Tables<'_>, own: Tables<'_>) -> Result<(), ImageError> {
 
 /// The path of a mapping, if it can be one.
 fn sound_path<'a>(image: Tables<'a>, mapping: &Mapping) -> Option<&'a [u8]> {
-    let path = image.path(mapping)?;
-    let is_sound = path.starts_with(b"/") && path.len() < PATH_MAX_BYTES && !path.contains(&0);
-    is_sound.then_some(path)
+    image.path(mapping).filter(|path| is_sound(path))
 }
 
-/// Opens a file that is to be shared, for writing too if that can be.
-fn open_shared(image: Tables<'_>, mapping: &Mapping) -> io::Result<OwnedFd> {
-    let path = sound_path(image, mapping).ok_or(io::ErrorKind::InvalidInput)?;
-    let flags = OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-    match open(path, flags | OFlag::O_RDWR, Mode::empty()) {
-        Err(_) if mapping.protection & 2 == 0 => {
-            Ok(open(path, flags | OFlag::O_RDONLY, Mode::empty())?)
-        }
-        opened => Ok(opened?),
-    }
+/// Opens the file of a mapping that is shared.
+fn shared_file(image: Tables<'_>, mapping: &Mapping) -> io::Result<OwnedFd> {
+    open_shared(image.path(mapping).unwrap_or_default(), mapping.protection)
 }
 
 /// The process's own mapping that has all of this one already: of the same file, at the same place.
@@ -230,7 +218,7 @@ fn put_in(
                 sys::replace_by_zeroes(replacing, range, WRITABLE, Sharing::Shared)?;
             }
             (Kind::SharedFile, _) => {
-                let file = open_shared(image, &mapping)?;
+                let file = shared_file(image, &mapping)?;
                 let (protection, sharing) = (protection(&mapping), Sharing::Shared);
                 sys::replace_by_file(replacing, range, protection, sharing, file.as_fd(), offset)?;
             }

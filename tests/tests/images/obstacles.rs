@@ -7,7 +7,7 @@ use vivarium_tests::{Session, Setup};
 use crate::{images, session_named, sleep_once, suspend};
 
 /// What is in the way, what is said of it, and how to end it.
-const OBSTACLES: [(&str, &str, &str); 9] = [
+const OBSTACLES: [(&str, &str, &str); 11] = [
     (
         "import threading\nend = threading.Event(); t = threading.Thread(target=end.wait); t.start()",
         "other threads",
@@ -30,6 +30,16 @@ const OBSTACLES: [(&str, &str, &str); 9] = [
         "import ctypes, _posixshmem\nfd = _posixshmem.shm_open('/s', os.O_CREAT | os.O_RDWR, 0o600); os.ftruncate(fd, 4096)\nlibc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p\nat = libc.mmap(None, ctypes.c_size_t(4096), 3, 1, fd, ctypes.c_long(0))\nos.ftruncate(fd, 0); _posixshmem.shm_unlink('/s'); os.close(fd)",
         "it shares memory",
         "libc.munmap(ctypes.c_void_p(at), ctypes.c_size_t(4096))",
+    ),
+    (
+        "m = mmap.mmap(-1, 4096); c = (ctypes.c_char * 4096).from_buffer(m)\nlibc.mremap.restype = ctypes.c_void_p\nat = libc.mremap(ctypes.c_void_p(ctypes.addressof(c)), ctypes.c_size_t(0), ctypes.c_size_t(4096), 1)",
+        "it has mapped the same shared memory twice",
+        "libc.munmap(ctypes.c_void_p(at), ctypes.c_size_t(4096))",
+    ),
+    (
+        "fd = os.open('shared', os.O_RDWR | os.O_CREAT); os.ftruncate(fd, 4096)\nat = libc.mmap(None, ctypes.c_size_t(4096), 3, 1, fd, ctypes.c_long(0)); os.close(fd); os.chmod('shared', 0o444)",
+        "could not open again",
+        "os.chmod('shared', 0o644)",
     ),
     ("f = open('gone', 'w'); os.remove('gone')", "which has no name any more", "f.close()"),
     (
