@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The columns, as paths into a line.
-const COLUMNS: [&str; 29] = [
+const COLUMNS: [&str; 32] = [
     "seq",
     "time",
     "event",
@@ -33,6 +33,9 @@ const COLUMNS: [&str; 29] = [
     "network",
     "name",
     "change",
+    "image",
+    "checkpoint",
+    "from",
 ];
 
 /// The header, or the row of a line; `None` if the line is not JSON.
@@ -70,12 +73,12 @@ mod tests {
         let line = r#"{"seq":1,"time":"t","event":"admin","tenant":"a,\"b\nc","session":"=1+1",
                        "usage":{"cpu_ms":3},"actor":"uid:0"}"#;
         let row = csv(Some(line)).unwrap();
-        assert_eq!(row, "1,t,admin,\"a,\"\"b\nc\",\"'=1+1\",,,,,,,3,,,,,,,uid:0,,,,,,,,,,");
+        assert_eq!(row, "1,t,admin,\"a,\"\"b\nc\",\"'=1+1\",,,,,,,3,,,,,,,uid:0,,,,,,,,,,,,,");
         let line = r#"{"seq":2,"time":"t","event":"approval_ended","tenant":"a","session":"s",
                        "environment":"e","network":"none","name":"n","change":"created",
                        "outcome":"denied","by":"uid 0","reason":"no, never"}"#;
         let row = csv(Some(line)).unwrap();
-        assert!(row.ends_with(",denied,uid 0,\"no, never\",e,none,n,created"), "{row}");
+        assert!(row.ends_with(",denied,uid 0,\"no, never\",e,none,n,created,,,"), "{row}");
         assert_eq!(csv(Some("{")), None);
     }
 }

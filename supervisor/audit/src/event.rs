@@ -71,6 +71,7 @@ pub enum Event {
     Environment(Box<EnvironmentChange>),
     Home(Box<StoreChange>),
     Volume(Box<StoreChange>),
+    Image(Box<ImageChange>),
 }
 
 /// A home or volume was made or removed.
@@ -81,6 +82,24 @@ pub struct StoreChange {
     pub name: String,
     /// `created`, `removed` or `expired`.
     pub change: &'static str,
+}
+
+/// A session was suspended or resumed, or something was done with its image or a checkpoint.
+#[derive(Debug, Clone, Serialize)]
+pub struct ImageChange {
+    pub tenant: String,
+    pub session: String,
+    /// `suspended`, `resumed`, `checkpointed`, `rolled_back`, `branched`, `exported`, `imported`, `deleted` or
+    /// `expired`.
+    pub change: &'static str,
+    /// The image's UUID, which goes with it to other hosts.
+    pub image: String,
+    /// The checkpoint's name, where it was of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
+    /// The session that the image was of, where that is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
 }
 
 /// A build of an environment that ended, or the removal of one.

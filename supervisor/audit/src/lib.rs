@@ -26,8 +26,8 @@ pub use chain::{GENESIS, Hash, HashError, Head};
 pub use csv::csv;
 pub use event::{
     AdminAct, ApprovalAsked, ApprovalEnded, BreakRecord, CAPTURE_BYTES, Captured, EgressCounts,
-    EgressDecision, EnvironmentChange, Event, ExecutionEnded, ExecutionStarted, Previous,
-    SessionCreated, SessionEnded, StoreChange, Usage, WorkHash,
+    EgressDecision, EnvironmentChange, Event, ExecutionEnded, ExecutionStarted, ImageChange,
+    Previous, SessionCreated, SessionEnded, StoreChange, Usage, WorkHash,
 };
 pub use log::{AuditLog, Unavailable, Written};
 pub use open::OpenError;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
-use vivarium_engine::Engine;
 use vivarium_engine::egress::check_webhook_secret;
+use vivarium_engine::{Engine, check_image_key};
 use vivarium_server::config::{Config, Host};
 use vivarium_server::listen::{Listener, UnixSockets};
 use vivarium_server::privilege::{self, Prepared, Purpose};
@@ -64,6 +64,8 @@ async fn serve(
     let mut signals = Signals::new().map_err(|error| unavailable(&error))?;
     // By the daemon's user, which root's configuration may have forgotten.
     check_webhook_secret(&running.config.settings.approval.webhook)
+        .map_err(|error| Failure::new(Exit::Usage, &error))?;
+    check_image_key(&running.config.settings.images)
         .map_err(|error| Failure::new(Exit::Usage, &error))?;
     let engine = Engine::start(Arc::new(running.config.settings.clone()))
         .await

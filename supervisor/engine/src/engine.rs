@@ -271,7 +271,8 @@ impl Engine {
     pub async fn delete(&self, tenant: &str, id: &str) -> Result<(), EngineError> {
         loop {
             match self.find(tenant, id) {
-                Err(EngineError::Suspended(_)) if self.delete_image(tenant, id).await => {}
+                Err(EngineError::Suspended(_))
+                    if self.delete_image(tenant, id, "deleted").await => {}
                 Err(EngineError::Suspended(_)) => match self.inner.registry.get(tenant, id) {
                     // It was resumed meanwhile, or is a branch that is being made.
                     Some(session) => session.close(Cause::Deleted).await,

@@ -12,6 +12,7 @@
 
 pub(crate) mod bases;
 mod checkpoints;
+mod key_file;
 mod obstacle;
 mod place;
 pub(crate) mod portable;
@@ -33,6 +34,7 @@ use vivarium_audit::Hash;
 
 use self::bases::Bases;
 use self::checkpoints::Checkpoints;
+pub use self::key_file::{ImageKeyError, check_image_key};
 pub(crate) use self::obstacle::Obstacle;
 pub(crate) use self::place::Place;
 use self::place::Slot;
@@ -168,9 +170,8 @@ impl Images {
         limit: usize,
         matches: impl Fn(&Record) -> bool,
     ) -> Vec<Arc<Record>> {
-        let suspended = lock(&self.suspended);
-        let found = of(&suspended, tenant, after).filter(|record| matches(record));
-        found.take(limit).map(Arc::clone).collect()
+        let all = of(&lock(&self.suspended), tenant, after).cloned().collect::<Vec<_>>();
+        all.into_iter().filter(|record| matches(record)).take(limit).collect()
     }
 
     /// How many a tenant has, checkpoints too, and their bytes.
@@ -225,7 +226,7 @@ impl Images {
         let dir = self.root.join(tenant).join(id);
         if dir.exists() {
             // One that could not be read when the daemon started: this session has its id now.
-            remove_tree(&dir)?;
+            remove_tree(&put_aside(&dir, &self.root.join(tenant))?)?;
         }
         unfinished.move_to(&dir)?;
         let (place, record) = ((tenant.to_owned(), id.to_owned()), Arc::new(record));
@@ -256,6 +257,14 @@ fn of<'m>(
         .range((Bound::Excluded(after), Bound::Unbounded))
         .take_while(move |((owner, _), _)| owner == tenant)
         .map(|(_, record)| record)
+}
+
+/// Takes a directory out of its place at once, so that whoever is killed leaves no half of it there; to be removed
+/// from where it is then. What this leaves the next start removes.
+fn put_aside(dir: &Path, of_tenant: &Path) -> io::Result<PathBuf> {
+    let aside = of_tenant.join(format!("{UNFINISHED_PREFIX}{}", Uuid::new_v4()));
+    fs::rename(dir, &aside)?;
+    Ok(aside)
 }
 
 fn subdirectories(dir: &Path) -> io::Result<Vec<(String, PathBuf)>> {

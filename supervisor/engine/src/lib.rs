@@ -39,3 +39,4 @@ pub use engine::{
     below_floor, is_valid_id, too_low,
 };
 pub use images::portable::Portable;
+pub use images::{ImageKeyError, check_image_key};

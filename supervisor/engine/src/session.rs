@@ -181,6 +181,7 @@ pub struct Session {
     memory: OnceLock<Arc<TemplateMemory>>,
     stores: OnceLock<SessionStores>,
     spec: OnceLock<SessionSpec>,
+    before: OnceLock<suspension::Before>,
     /// The settings that held when it was made.
     settings: OnceLock<Arc<Settings>>,
     started: watch::Sender<Option<Result<(), Failure>>>,
@@ -233,6 +234,7 @@ impl Session {
             calls: Arc::default(),
             stores: OnceLock::new(),
             spec: OnceLock::new(),
+            before: OnceLock::new(),
             settings: OnceLock::new(),
             started: watch::Sender::new(None),
             ended: Arc::default(),
@@ -363,11 +365,11 @@ impl Session {
             home: self.home(),
             volumes: self.volumes(),
             egress_allow: egress.map(|egress| egress.allowed()),
-            usage,
-            created_at: self.created_at,
+            usage: self.with_before(usage),
+            created_at: self.created_at(),
             last_used_at: status.last_used_at,
             expires_at,
-            idle_timeout_ms: u64::try_from(idle_timeout.as_millis()).unwrap_or(u64::MAX),
+            idle_timeout_ms: whole_millis(idle_timeout),
             deadline: deadline.map(|deadline| deadline.timestamp),
             running: Vec::new(),
             metadata,
@@ -381,6 +383,11 @@ impl Session {
 #[expect(clippy::cast_precision_loss, reason = "exact for the first 285 years")]
 pub(crate) fn millis(micros: u64) -> f64 {
     micros as f64 / 1000.0
+}
+
+/// A duration as it is shown.
+pub(crate) fn whole_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A failure that is a defect of ours.

@@ -17,6 +17,7 @@ mod disk;
 mod lease;
 mod quota;
 mod read;
+mod store;
 mod tenant_quota;
 mod watch;
 
@@ -24,9 +25,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
-use jiff::Timestamp;
 use nix::fcntl::Flock;
 use vivarium_audit::{AuditLog, Event, StoreChange};
 use vivarium_protocol::message::{StorageOperation, StorageReply};
@@ -41,6 +40,7 @@ pub(crate) use disk::is_plain;
 pub use lease::{StoreLease, StoreUse, Want};
 pub use quota::Measured;
 pub use read::StoreDownload;
+pub use store::{Store, StoreStatus};
 pub(crate) use watch::{Watched, run as watch};
 
 /// Which of a tenant's homes and volumes.
@@ -152,67 +152,6 @@ struct State {
     pairs: BTreeMap<String, SubordinateIds>,
 }
 
-/// A home or volume.
-#[derive(Debug)]
-pub struct Store {
-    pub tenant: String,
-    pub key: StoreKey,
-    /// Its directory; what sessions see is `data` in it.
-    dir: PathBuf,
-    pub created_at: Timestamp,
-    uses: Mutex<Uses>,
-    quota: quota::State,
-    /// Held while it is given to an id or measured before a session.
-    preparing: tokio::sync::Mutex<()>,
-}
-
-#[derive(Debug, Default)]
-struct Uses {
-    readers: u32,
-    writers: u32,
-}
-
-/// What is known of a home or volume.
-#[derive(Debug, Clone)]
-pub struct StoreStatus {
-    pub key: StoreKey,
-    pub created_at: Timestamp,
-    pub last_used_at: Timestamp,
-    pub in_use: bool,
-    pub measured: Option<Measured>,
-}
-
-impl Store {
-    fn data(&self) -> PathBuf {
-        self.dir.join(disk::DATA)
-    }
-
-    fn uses(&self) -> MutexGuard<'_, Uses> {
-        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn use_count(&self) -> u32 {
-        let uses = self.uses();
-        uses.readers.saturating_add(uses.writers)
-    }
-
-    fn in_use(&self) -> bool {
-        self.use_count() > 0
-    }
-
-    pub fn status(&self) -> StoreStatus {
-        let in_use = self.in_use();
-        let last_used = if in_use { SystemTime::now() } else { disk::last_used(&self.dir) };
-        StoreStatus {
-            key: self.key.clone(),
-            created_at: self.created_at,
-            last_used_at: Timestamp::try_from(last_used).unwrap_or(self.created_at),
-            in_use,
-            measured: self.quota.measured(),
-        }
-    }
-}
-
 impl Stores {
     /// Opens the directory, and clears what a daemon left on its way there. `None` if another daemon
     /// uses it.
@@ -320,12 +259,14 @@ impl Stores {
         Ok(store)
     }
 
-    /// Removes a home or volume with all that is in it. `change` is what the audit log calls that.
+    /// Removes a home or volume with all that is in it. `change` is what the audit log calls that;
+    /// `sleeper_has` says whether a suspended session has it.
     pub async fn remove(
         &self,
         tenant: &str,
         key: &StoreKey,
         change: &'static str,
+        sleeper_has: impl FnOnce(&Store) -> bool,
     ) -> Result<(), StoreError> {
         let failed = |error: &dyn std::fmt::Display| {
             StoreError::Failed(format!("remove the {} {:?}: {error}", key.what(), key.id()))
@@ -336,6 +277,11 @@ impl Stores {
             let store = state.stores.get(&at).ok_or_else(|| StoreError::Unknown(key.clone()))?;
             if store.in_use() {
                 return Err(StoreError::InUse { key: key.clone(), reason: "sessions have it" });
+            }
+            // After that: one that is resumed takes it before its image goes.
+            if sleeper_has(store) {
+                let reason = "a suspended session has it";
+                return Err(StoreError::InUse { key: key.clone(), reason });
             }
             let aside = disk::put_aside(&store.dir).map_err(|error| failed(&error))?;
             state.stores.remove(&at);

@@ -92,8 +92,8 @@ fn commands_refusals_and_ends_are_told_with_their_cause() {
     let export = ["audit", "export", "--format", "csv", "--event", "volume", "--dir", dir];
     let csv = program::run(&export).expect_code(0).stdout();
     let ends: Vec<_> = csv.lines().collect();
-    let columns = ",result,outcome,by,reason,environment,network,name,change";
-    assert!(ends[0].ends_with(columns) && ends[2].ends_with(",v,removed"), "{csv}");
+    let columns = ",result,outcome,by,reason,environment,network,name,change,image,checkpoint,from";
+    assert!(ends[0].ends_with(columns) && ends[2].ends_with(",v,removed,,,"), "{csv}");
     let ended = of_event(&all, "execution_ended");
     let told: Vec<_> = ended.iter().map(|l| (l["kind"].as_str(), l["status"].as_str())).collect();
     let (code, command) = (Some("code"), Some("command"));

@@ -4,6 +4,7 @@
 
 mod crashes;
 mod full;
+mod images;
 mod lines;
 mod tampering;
 

@@ -13,6 +13,7 @@ fn a_tenant_has_no_more_images_than_it_may() {
     let _asleep = suspend(&first).expect_success();
     let refused = suspend(&second);
     assert_eq!((refused.status, &refused.json()["code"]), (429, &json!("images_full")));
+    assert!(refused.json()["detail"].to_string().contains("images.max_per_tenant = 1"));
     assert_eq!(second.value("x"), "41");
     assert_eq!(first.request("DELETE", "", None).status, 204);
     let _asleep = suspend(&second).expect_success();
@@ -26,6 +27,7 @@ fn an_image_has_no_more_bytes_than_are_left() {
     let _made = session.execute("import os\nx = os.urandom(2 << 20); y = hash(x)").ok();
     let refused = suspend(&session);
     assert_eq!((refused.status, &refused.json()["code"]), (429, &json!("images_full")));
+    assert!(refused.json()["detail"].to_string().contains("images.max_mb = 1"));
     assert_eq!(session.value("hash(x) == y"), "True");
     let left = std::fs::read_dir(daemon.dir().join("state/images/default")).unwrap().count();
     assert_eq!(left, 0, "what was begun is removed");
@@ -47,6 +49,38 @@ fn an_unused_session_is_suspended_by_itself_and_expires() {
     assert!(state().json()["image"]["expires_at"].is_string());
     assert_eq!(session.value("x"), "41");
     wait::until("its end", || (state().status == 404).then_some(()));
+    daemon.stop_and_check();
+}
+
+/// Each attempt asks its kernel, which is no use of the session.
+#[test]
+fn an_unused_session_that_cannot_be_suspended_is_tried_once_and_ends_at_its_idle_timeout() {
+    let daemon = images(&[])
+        .config("session", "reap_interval = \"50ms\"")
+        .config("images", "suspend_after = \"100ms\"")
+        .start();
+    let session = daemon.session_with(&json!({"id": "a", "idle_timeout_ms": 1500}));
+    let _made = session.execute("import socket; one = socket.socket(socket.AF_UNIX)").ok();
+    let state = || session.request("GET", "", None);
+    let used = state().json()["last_used_at"].clone();
+    daemon.until_logged("unused, and not suspended");
+    assert_eq!(state().json()["last_used_at"], used);
+    wait::until("its end", || (state().status == 404).then_some(()));
+    assert_eq!(daemon.log().matches("unused, and not suspended").count(), 1);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_suspended_session_ends_at_its_deadline_and_says_so() {
+    let daemon = images(&[])
+        .config("session", "reap_interval = \"50ms\"\nmax_lifetime = \"3s\"")
+        .config("images", "expire_after = \"1h\"")
+        .start();
+    let session = session_named(&daemon, "a");
+    let asleep = suspend(&session).expect_success();
+    assert_eq!(asleep["image"]["expires_at"], asleep["deadline"]);
+    assert!(asleep["deadline"].is_string(), "{asleep}");
+    wait::until("its end", || (session.request("GET", "", None).status == 404).then_some(()));
     daemon.stop_and_check();
 }
 

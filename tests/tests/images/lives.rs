@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{images, of_two_tenants, resume, session_named, suspend};
+use crate::{images, of_two_tenants, resume, session_named, sleep_once, suspend};
 
 #[test]
 fn what_reads_wakes_nothing_and_what_changes_wakes() {
@@ -66,6 +66,52 @@ fn another_tenant_does_not_see_an_image() {
     // The control: its owner sees it.
     let own = ada.ask(&at, "GET", "/v1/sessions/a", None).expect_success();
     assert_eq!(own["state"], "suspended");
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_resumed_session_is_as_old_and_has_used_as_much_as_before() {
+    let daemon = images(&[]).start();
+    let session = session_named(&daemon, "a");
+    let _ran = session.execute("sum(range(10**6))").ok();
+    let _ran = session.execute("x = 1").ok();
+    let shown = || session.request("GET", "", None).expect_success();
+    let before = shown();
+    for slept in 1..3 {
+        sleep_once(&session);
+        let _ran = session.execute("x = 1").ok();
+        let after = shown();
+        assert_eq!(after["created_at"], before["created_at"]);
+        assert_eq!(after["usage"]["executions"], 2 + slept);
+        assert!(after["usage"]["cpu_ms"].as_f64() > before["usage"]["cpu_ms"].as_f64());
+    }
+    // A branch is another session.
+    let branches = session.request("POST", "/branch", Some(&json!({"count": 1}))).expect_success();
+    let branch = &branches["sessions"][0];
+    assert_eq!(branch["usage"]["executions"], 0, "{branch}");
+    assert_ne!(branch["created_at"], before["created_at"]);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_volume_that_a_suspended_session_has_stays() {
+    let daemon = images(&[]).config("homes", "allowed = [\"volumes\", \"tenant\"]").start();
+    let volume = json!({"name": "v"});
+    let _made = daemon.request("POST", "/v1/volumes", Some(&volume)).expect_success();
+    let spec =
+        json!({"id": "a", "home": "tenant", "volumes": [{"name": "v", "path": "/mnt/data"}]});
+    let session = daemon.session_with(&spec);
+    let _wrote = session.execute("print('kept', file=open('/mnt/data/f', 'w'))").ok();
+    let _asleep = suspend(&session).expect_success();
+    let delete = |path: &str| daemon.request("DELETE", path, None);
+    for (path, code) in [("/v1/volumes/v", "volume_in_use"), ("/v1/homes/@tenant", "home_in_use")] {
+        let refused = delete(path);
+        assert_eq!((refused.status, &refused.json()["code"]), (409, &json!(code)));
+        assert!(refused.json()["detail"].to_string().contains("a suspended session has it"));
+    }
+    assert_eq!(session.value("open('/mnt/data/f').read()"), "'kept\\n'");
+    assert_eq!(session.request("DELETE", "", None).status, 204);
+    assert_eq!((delete("/v1/volumes/v").status, delete("/v1/homes/@tenant").status), (204, 204));
     daemon.stop_and_check();
 }
 

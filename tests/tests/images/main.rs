@@ -5,7 +5,9 @@
 mod bounds;
 mod branches;
 mod checkpoints;
+mod full;
 mod hostile;
+mod kills;
 mod lives;
 mod obstacles;
 mod portable;

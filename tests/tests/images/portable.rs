@@ -193,6 +193,30 @@ fn what_no_host_of_the_key_has_exported_is_refused_and_leaves_nothing() {
 }
 
 #[test]
+fn an_image_of_an_environment_that_is_not_there_leaves_nothing() {
+    let fleet = Fleet::new();
+    let (here, there) =
+        (fleet.host().config("environments.other", "images = true").start(), fleet.host().start());
+    here.until_logged("template ready environment=\"other\"");
+    let spec = json!({"id": "a", "environment": "other"});
+    let _made = here.request("POST", "/v1/sessions", Some(&spec)).expect_success();
+    let session = Session::named(&here, "a");
+    let _asleep = suspend(&session).expect_success();
+    let image = exported(&here, "a");
+    let refused = import(&there, "", &image);
+    assert_eq!((refused.status, &refused.json()["code"]), (422, &json!("invalid_field")));
+    assert_eq!(on_disk(&there), 0);
+    let templates = |daemon: &Daemon| {
+        let of_it = daemon.dir().join("state/images/.templates/other");
+        fs::read_dir(of_it).map_or(0, Iterator::count)
+    };
+    // The control: what was exported has one.
+    assert_eq!((templates(&here), templates(&there)), (1, 0));
+    here.stop_and_check();
+    there.stop_and_check();
+}
+
+#[test]
 fn imports_count_to_what_a_tenant_may_have() {
     let fleet = Fleet::new();
     let (here, there) =

@@ -32,6 +32,22 @@ fn a_session_is_resumed_under_a_template_that_was_built_again() {
 }
 
 #[test]
+fn a_session_is_resumed_with_the_longest_idle_timeout_that_there_is_now() {
+    let with =
+        |timeout: &str| images(&MODULES).config("session", &format!("idle_timeout = {timeout:?}"));
+    let daemon = with("1h").start();
+    let session = session_named(&daemon, "a");
+    let _made = session.execute("x = 41").ok();
+    let _asleep = suspend(&session).expect_success();
+    let daemon = with("10m").in_place_of(daemon.stop_and_keep()).start();
+    let session = vivarium_tests::Session::named(&daemon, "a");
+    assert_eq!(session.value("x"), "41");
+    let shown = session.request("GET", "", None).expect_success();
+    assert_eq!(shown["idle_timeout_ms"], 600_000);
+    daemon.stop_and_check();
+}
+
+#[test]
 fn an_image_of_another_template_is_refused_and_stays() {
     let daemon = images(&MODULES).start();
     let session = session_named(&daemon, "a");

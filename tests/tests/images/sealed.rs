@@ -121,6 +121,26 @@ fn a_template_that_was_changed_on_disk_is_refused() {
 }
 
 #[test]
+fn a_key_that_the_daemon_cannot_read_is_noticed_at_its_start() {
+    let keys = tempfile::tempdir().unwrap();
+    let path = keys.path().join("key");
+    let with = || images(&[]).config("images", &format!("key_file = {path:?}"));
+    let refused = |why: &str| {
+        let (status, log) = with().try_start().unwrap_err();
+        assert_eq!(status.code(), Some(2), "{log}");
+        let named = format!("cannot use {} (fix: ", path.display());
+        assert!(log.contains("images.key_file") && log.contains(&named), "{log}");
+        assert!(log.contains(why), "{log}");
+    };
+    refused("No such file");
+    fs::write(&path, [1; 31]).unwrap();
+    refused("has to be 32 random bytes long");
+    // The control.
+    fs::write(&path, [1; 32]).unwrap();
+    with().start().stop_and_check();
+}
+
+#[test]
 fn with_another_key_nothing_is_listed_and_with_the_old_one_all_is_there() {
     let keys = tempfile::tempdir().unwrap();
     let path = |name: &str| keys.path().join(name);

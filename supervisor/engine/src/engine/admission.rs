@@ -52,10 +52,6 @@ impl Engine {
         tenant: &str,
         spec: SessionSpec,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
-        let id = spec.id.as_deref().unwrap_or_default();
-        if self.has_image(tenant, id) {
-            return Err(EngineError::Conflict(id.to_owned()));
-        }
         self.add_as(tenant, spec, false).await
     }
 
@@ -198,6 +194,9 @@ impl Engine {
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
         let policy = memory_policy(&settings);
         let make = || {
+            if !suspended && self.has_image(tenant, &id) {
+                return Err(EngineError::Conflict(id.clone()));
+            }
             let grant = self.quotas(tenant).session().map_err(EngineError::QuotaExceeded)?;
             let session = self
                 .take_or_start(identity, adjustable, timing, plan, (has_pool, &base), policy)

@@ -101,10 +101,8 @@ pub enum EngineError {
     #[error("this session has a checkpoint {0:?} already: delete it first")]
     CheckpointExists(String),
     /// The tenant has as many images as it may, or as many bytes of them.
-    #[error(
-        "the tenant's suspended sessions and checkpoints fill their room: images.max_mb, images.max_per_tenant"
-    )]
-    ImagesFull,
+    #[error("the tenant's suspended sessions and checkpoints fill their room ({key} = {max})")]
+    ImagesFull { key: &'static str, max: u64 },
     /// An image could not be written, or put into a kernel.
     #[error("{0}")]
     Image(String),
@@ -241,7 +239,7 @@ impl EngineError {
             Self::NotImageable(_) => "not_imageable",
             Self::UnknownCheckpoint(_) => "unknown_checkpoint",
             Self::CheckpointExists(_) => "checkpoint_exists",
-            Self::ImagesFull => "images_full",
+            Self::ImagesFull { .. } => "images_full",
             Self::Image(_) => "image_failed",
             Self::UnknownExecution(_) => "unknown_execution",
             Self::EventsGone { .. } => "events_gone",

@@ -1,10 +1,10 @@
 //! Homes and volumes: what a request asks for is checked, and done by [`crate::stores`].
 
 mod disk;
+mod watch;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::Arc;
 
 use vivarium_api_types::{
     FileInfo, FileList, FilePage, HomeInfo, HomeKind, HomeList, SessionSpec, StorageInfo,
@@ -13,15 +13,16 @@ use vivarium_api_types::{
 use vivarium_audit::AuditLog;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{FileOperation, FileProblem, FileReply};
-use vivarium_protocol::outcome::Cause;
 use vivarium_protocol::places;
 
-use super::{Engine, EngineError, Inner, files, is_valid_id};
+pub(super) use watch::watch;
+
+use super::{Engine, EngineError, files, is_valid_id};
 use crate::backend::Backend;
 use crate::backend::ids::IdPool;
 use crate::session::Session;
 use crate::settings::{Quota, Settings};
-use crate::stores::{self, Store, StoreDownload, StoreError, StoreKey, StoreLease, Stores, Want};
+use crate::stores::{Store, StoreDownload, StoreError, StoreKey, StoreLease, Stores, Want};
 
 /// The most volumes of one session.
 const MAX_VOLUMES: usize = 16;
@@ -48,49 +49,6 @@ pub(super) async fn open(
         Err(error) => {
             tracing::error!(%error, "no homes and volumes: server.state_dir can not be used");
             Err("the directory of homes and volumes can not be used; the daemon's log has more")
-        }
-    }
-}
-
-/// Has them measured, and removed when they have expired, for as long as the engine is there.
-pub(super) fn watch(engine: &Arc<Inner>) {
-    if let Ok(stores) = &engine.host.stores {
-        let engine = Arc::downgrade(engine);
-        let watched = move || engine.upgrade().map(|_| Watch(Weak::clone(&engine)));
-        tokio::spawn(stores::watch(Arc::downgrade(stores), watched));
-    }
-}
-
-struct Watch(Weak<Inner>);
-
-impl Watch {
-    fn writers(&self, store: &Store) -> Vec<Arc<Session>> {
-        let sessions = self.0.upgrade().map(|engine| engine.registry.all()).unwrap_or_default();
-        sessions.into_iter().filter(|session| session.writes_to(store)).collect()
-    }
-
-    fn settings(&self) -> Option<Arc<Settings>> {
-        self.0.upgrade().map(|inner| Engine { inner }.settings())
-    }
-}
-
-impl stores::Watched for Watch {
-    fn quota(&self, tenant: &str) -> Option<Quota> {
-        Some(self.settings()?.home_quota(tenant))
-    }
-
-    fn expire_after(&self) -> Option<Duration> {
-        self.settings()?.homes.expire_after
-    }
-
-    fn is_busy(&self, store: &Store) -> bool {
-        // Each is asked, as each remembers what it had used.
-        self.writers(store).iter().filter(|session| session.is_busy()).count() > 0
-    }
-
-    fn end_writers(&self, store: &Store) {
-        for session in self.writers(store) {
-            tokio::spawn(async move { session.close(Cause::DiskLimit).await });
         }
     }
 }
@@ -219,8 +177,12 @@ impl Engine {
     pub async fn remove_store(&self, tenant: &str, key: StoreKey) -> Result<(), EngineError> {
         self.check_open(tenant)?;
         let (stores, tenant) = (Arc::clone(self.stores()?), tenant.to_owned());
+        let engine = self.clone();
         // A task: if the caller goes away, what has begun is still finished.
-        let removing = tokio::spawn(async move { stores.remove(&tenant, &key, "removed").await });
+        let removing = tokio::spawn(async move {
+            let sleeper_has = |store: &Store| engine.sleeper_has(&store.tenant, &store.key);
+            stores.remove(&tenant, &key, "removed", sleeper_has).await
+        });
         let removed = removing.await.map_err(|error| EngineError::Internal(error.to_string()))?;
         Ok(removed?)
     }

@@ -5,8 +5,10 @@
 //! goes on if one fails. It is resumed in the opposite order: another session is made, with all layers, as any;
 //! files and memory are put into it; and only then does the image go.
 
+mod audited;
 mod branch;
 mod checkpoints;
+mod idle;
 mod portable;
 mod transfer;
 
@@ -15,9 +17,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::timeout;
+use tokio::task::spawn_blocking;
 use vivarium_api_types::{ImageableReply, SessionInfo, SessionQuery, SessionState};
 use vivarium_metrics::Families;
 use vivarium_protocol::outcome::Cause;
@@ -25,12 +25,10 @@ use vivarium_protocol::outcome::Cause;
 use super::{Engine, EngineError};
 use crate::images::{Image, Images, Place, Record};
 use crate::session::{Call, Session};
+use crate::stores::StoreKey;
 
 /// How many branches are made at a time, and how many sessions suspended as the daemon ends.
 const AT_ONCE: usize = 8;
-
-/// How long it may take to suspend a session as the daemon ends.
-const LAST_WITHIN: Duration = Duration::from_secs(60);
 
 impl Engine {
     /// Suspends a session: writes all that it is to disk, and ends it. One that is suspended stays as it is.
@@ -71,6 +69,7 @@ impl Engine {
             match kept {
                 Ok(image) => {
                     session.close(Cause::Suspended).await;
+                    engine.audit_image(&image.record, "suspended");
                     let info = engine.info_of(&image.record);
                     place.put(image);
                     Ok(info)
@@ -82,28 +81,6 @@ impl Engine {
             }
         })
         .await
-    }
-
-    /// Suspends the session that nobody has used for longest, if that is long enough. Whether there was one.
-    pub(super) async fn make_room(&self) -> bool {
-        let Some(after) = self.settings().images.suspend_for_room else { return false };
-        let Ok(images) = self.images() else { return false };
-        let mut sessions = self.inner.registry.all();
-        sessions.retain(|session| session.template_memory().is_some());
-        sessions.sort_by_cached_key(|session| session.last_used());
-        for session in sessions {
-            let (tenant, id) = (&session.identity.tenant, session.identity.id.clone());
-            // Whoever asks may hold a place, and so must not wait for another.
-            let Some(place) = images.try_hold(tenant, &id) else { continue };
-            if !session.claim_unused(after) {
-                continue;
-            }
-            match self.suspend_held(Arc::clone(&images), session, place).await {
-                Ok(_) => return true,
-                Err(error) => tracing::debug!(session = id, %error, "unused, and not suspended"),
-            }
-        }
-        false
     }
 
     /// Makes the image of a session in which nothing begins any more, and puts it in the session's place.
@@ -168,6 +145,7 @@ impl Engine {
                 return Err(EngineError::Suspended(id));
             }
             let session = engine.wake(&images, image, image.record.spec.clone()).await?;
+            engine.audit_image(&image.record, "resumed");
             place.remove();
             session.end_suspension();
             Ok(session)
@@ -186,20 +164,26 @@ impl Engine {
         Ok(ImageableReply { imageable: reasons.is_empty(), reasons })
     }
 
-    /// Removes a session that is suspended, with its checkpoints; whether there was one.
-    pub(super) async fn delete_image(&self, tenant: &str, id: &str) -> bool {
+    /// Removes a session that is suspended, with its checkpoints; whether there was one. `change` is what the
+    /// audit log calls that.
+    pub(super) async fn delete_image(&self, tenant: &str, id: &str, change: &'static str) -> bool {
         let Ok(images) = self.images() else { return false };
-        let removed = images.hold(tenant, id).await.remove();
-        if removed {
-            images.checkpoints.end(tenant, id);
-        }
-        removed
+        let Some(removed) = images.hold(tenant, id).await.remove() else { return false };
+        self.audit_image(&removed.record, change);
+        images.checkpoints.end(tenant, id);
+        true
     }
 
     /// Whether a session is suspended, or is being suspended or resumed.
     pub(super) fn has_image(&self, tenant: &str, id: &str) -> bool {
         let images = self.inner.host.images.as_ref();
         images.is_ok_and(|images| images.record(tenant, id).is_some())
+    }
+
+    /// Whether a suspended session of the tenant has this home or volume.
+    pub(super) fn sleeper_has(&self, tenant: &str, key: &StoreKey) -> bool {
+        let Ok(images) = &self.inner.host.images else { return false };
+        !images.page(tenant, "", 1, |record| record.has(key)).is_empty()
     }
 
     /// What is known of a session that is suspended.
@@ -224,67 +208,6 @@ impl Engine {
         };
         let found = images.page(tenant, after, limit, matches);
         found.iter().map(|record| self.info_of(record)).collect()
-    }
-
-    /// Suspends what can be, as the daemon ends; what can not be is ended after this.
-    pub(super) async fn suspend_all(&self) {
-        if self.inner.host.images.is_err() {
-            return;
-        }
-        let turns = Arc::new(Semaphore::new(AT_ONCE));
-        let mut suspending = JoinSet::new();
-        for session in self.inner.registry.all() {
-            let (engine, turns) = (self.clone(), Arc::clone(&turns));
-            suspending.spawn(async move {
-                let turn = turns.acquire().await;
-                let id = session.identity.id.clone();
-                if session.template_memory().is_none() {
-                    return;
-                }
-                match timeout(LAST_WITHIN, engine.suspend_session(session)).await {
-                    Ok(Ok(_)) => {}
-                    Ok(Err(error)) => {
-                        tracing::warn!(session = id, %error, "not suspended, and ended");
-                    }
-                    Err(_) => tracing::warn!(session = id, "not suspended in time, and ended"),
-                }
-                drop(turn);
-            });
-        }
-        while suspending.join_next().await.is_some() {}
-    }
-
-    /// Suspends sessions that nobody has used for a while, and removes images whose time is over.
-    pub(super) fn tend_images(&self) {
-        let Ok(images) = &self.inner.host.images else { return };
-        let settings = self.settings();
-        for (tenant, id) in images.expired(settings.images.expire_after) {
-            let engine = self.clone();
-            tokio::spawn(async move {
-                tracing::info!(tenant, session = id, "a suspended session has expired");
-                engine.delete_image(&tenant, &id).await;
-            });
-        }
-        for (tenant, id) in images.checkpoints.sessions() {
-            if self.exists(&tenant, &id).is_err() && images.try_hold(&tenant, &id).is_some() {
-                images.checkpoints.end(&tenant, &id);
-            }
-        }
-        let Some(after) = settings.images.suspend_after else { return };
-        if self.is_draining() {
-            return;
-        }
-        for session in self.inner.registry.all() {
-            if session.template_memory().is_some() && session.claim_unused(after) {
-                let engine = self.clone();
-                tokio::spawn(async move {
-                    let id = session.identity.id.clone();
-                    if let Err(error) = engine.suspend_session(session).await {
-                        tracing::debug!(session = id, %error, "unused, and not suspended");
-                    }
-                });
-            }
-        }
     }
 
     pub(super) fn images(&self) -> Result<Arc<Images>, EngineError> {

@@ -24,7 +24,11 @@ impl Engine {
             match self.suspend_session(Arc::clone(&session)).await {
                 // Or somebody else suspends it.
                 Ok(_) | Err(EngineError::Suspended(_)) => return,
-                Err(error) => tracing::debug!(session = id, %error, "expired, and not suspended"),
+                Err(error) => tracing::info!(session = id, %error, "expired, and not suspended"),
+            }
+            // It may have been used again meanwhile.
+            if !session.claim_expired() {
+                return;
             }
         }
         tracing::info!(session = id, "reaping a session");

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -16,7 +15,7 @@ use uuid::Uuid;
 
 use super::record::{Image, Record, Unfinished};
 use super::seal::{SealKey, What};
-use super::{Key, UNFINISHED_PREFIX, lock, subdirectories};
+use super::{Key, UNFINISHED_PREFIX, lock, put_aside, subdirectories};
 use crate::private_dir;
 use crate::recover::remove_tree;
 
@@ -111,13 +110,18 @@ impl Checkpoints {
         Ok(Some(record))
     }
 
-    /// Whether there was one. Blocks.
-    pub(crate) fn remove(&self, tenant: &str, id: &str, name: &str) -> io::Result<bool> {
+    /// What it was, if there was one. Blocks.
+    pub(crate) fn remove(
+        &self,
+        tenant: &str,
+        id: &str,
+        name: &str,
+    ) -> io::Result<Option<Arc<Record>>> {
         let key = (tenant.to_owned(), id.to_owned());
         let removed = lock(&self.kept).get_mut(&key).and_then(|all| all.remove(name));
-        let Some(image) = removed else { return Ok(false) };
-        remove_tree(&image.dir)?;
-        Ok(true)
+        let Some(image) = removed else { return Ok(None) };
+        remove_tree(&put_aside(&image.dir, &self.root.join(tenant))?)?;
+        Ok(Some(image.record))
     }
 
     /// The session has ended. Another of its id begins without any at once; the files go when they can.
@@ -126,12 +130,15 @@ impl Checkpoints {
             return;
         }
         let of_tenant = self.root.join(tenant);
-        let gone = of_tenant.join(format!("{UNFINISHED_PREFIX}{}", Uuid::new_v4()));
-        if let Err(error) = fs::rename(of_tenant.join(id), &gone) {
-            tracing::warn!(%error, session = id, "checkpoints of a session that has ended stay");
-        } else if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            // What this leaves the next start removes.
-            drop(runtime.spawn_blocking(move || remove_tree(&gone)));
+        match put_aside(&of_tenant.join(id), &of_tenant) {
+            Err(error) => {
+                tracing::warn!(%error, session = id, "checkpoints of a session that has ended stay");
+            }
+            Ok(aside) => {
+                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                    drop(runtime.spawn_blocking(move || remove_tree(&aside)));
+                }
+            }
         }
     }
 

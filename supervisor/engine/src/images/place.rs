@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
 
 use super::record::Image;
-use super::{Images, Key, lock};
+use super::{Images, Key, lock, put_aside};
 use crate::recover::remove_tree;
 
 /// A session that is being suspended or resumed, or is suspended. Whoever moves it holds the lock; there is
@@ -32,14 +32,16 @@ impl Place {
         }
     }
 
-    /// Removes the image: its session is awake, or to be no more. Whether there was one.
-    pub(crate) fn remove(&mut self) -> bool {
-        let Some(image) = self.slot.as_mut().and_then(|slot| slot.take()) else { return false };
+    /// Removes the image, if there is one: its session is awake, or to be no more. What it was.
+    pub(crate) fn remove(&mut self) -> Option<Image> {
+        let image = self.slot.as_mut()?.take()?;
         lock(&self.images.suspended).remove(&self.key);
-        if let Err(error) = remove_tree(&image.dir) {
+        let of_tenant = self.images.root.join(&self.key.0);
+        let removed = put_aside(&image.dir, &of_tenant).and_then(|aside| remove_tree(&aside));
+        if let Err(error) = removed {
             tracing::warn!(%error, session = self.key.1, "an image that is not needed stays");
         }
-        true
+        Some(image)
     }
 }
 

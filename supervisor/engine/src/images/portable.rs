@@ -11,8 +11,10 @@
 
 use std::fs::File;
 use std::io::{self, Cursor};
+use std::path::PathBuf;
 
 use tar::Header;
+use tempfile::NamedTempFile;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::record::{Image, Record, Unfinished};
@@ -91,13 +93,31 @@ pub(crate) fn export(images: &Images, image: &Image) -> io::Result<Portable> {
     Ok(Portable { bytes: all.bytes + end.len() as u64, reader })
 }
 
+/// An image that was read, and is not kept yet.
+pub(crate) struct Imported {
+    pub(crate) unfinished: Unfinished,
+    pub(crate) record: Record,
+    /// Its template's memory, and where that is to be, unless it is there.
+    template: Option<(NamedTempFile, PathBuf)>,
+}
+
+impl Imported {
+    /// Keeps its template's memory. Blocks.
+    pub(crate) fn keep_template(self) -> io::Result<(Unfinished, Record)> {
+        if let Some((new, path)) = self.template {
+            new.persist(path)?;
+        }
+        Ok((self.unfinished, self.record))
+    }
+}
+
 /// Reads an image of a tenant's, which may have so many bytes of memory and files.
 pub(crate) async fn import(
     images: &Images,
     tenant: &str,
     room: u64,
     from: &mut (impl AsyncRead + Unpin),
-) -> Result<(Unfinished, Record), ImportError> {
+) -> Result<Imported, ImportError> {
     let bytes = entry(from, RECORD).await?;
     if bytes > RECORD_MAX_BYTES {
         return Err(unreadable().into());
@@ -121,14 +141,11 @@ pub(crate) async fn import(
     if bytes > memory::BYTES_MAX {
         return Err(unreadable().into());
     }
-    let new = images.bases.begin(environment, &fingerprint)?;
-    let file = new.as_ref().map(|(new, _)| new.as_file().try_clone()).transpose()?;
+    let template = images.bases.begin(environment, &fingerprint)?;
+    let file = template.as_ref().map(|(new, _)| new.as_file().try_clone()).transpose()?;
     let what = What::Template { environment, fingerprint: &fingerprint.to_string() };
     copy(images, from, bytes, what, file).await?;
-    if let Some((new, path)) = new {
-        new.persist(path).map_err(io::Error::from)?;
-    }
-    Ok((unfinished, record))
+    Ok(Imported { unfinished, record, template })
 }
 
 /// Reads the header of the next file, which has to be this one: how long it is.

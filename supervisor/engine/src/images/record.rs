@@ -9,12 +9,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-use vivarium_api_types::{ImageInfo, SessionInfo, SessionSpec, SessionState, StoredImage};
+use vivarium_api_types::{
+    HomeKind, ImageInfo, SessionInfo, SessionSpec, SessionState, StoredImage,
+};
 use vivarium_audit::Hash;
 use vivarium_protocol::message::ExecutionNumber;
 
 use super::seal::{SealKey, What};
 use super::{KERNEL, RECORD};
+use crate::stores::StoreKey;
 
 /// Of what is below the directory. What has another is not resumed.
 const VERSION: u32 = 1;
@@ -40,7 +43,7 @@ pub(crate) struct Record {
     /// Of a checkpoint.
     pub(crate) name: Option<String>,
     /// The name that its kernel's file is sealed with.
-    pub(super) image: Uuid,
+    pub(crate) image: Uuid,
 }
 
 impl Record {
@@ -141,9 +144,17 @@ impl Record {
 
     /// Whether it is to be deleted: nobody resumed it in time, or its session's deadline has passed.
     pub(crate) fn is_over(&self, expire_after: Option<Duration>) -> bool {
-        let now = Timestamp::now();
-        let ends = [self.expires_at(expire_after), self.spec.deadline];
-        ends.into_iter().flatten().any(|end| end <= now)
+        self.expires_at(expire_after).is_some_and(|end| end <= Timestamp::now())
+    }
+
+    /// Whether its session has this home or volume.
+    pub(crate) fn has(&self, key: &StoreKey) -> bool {
+        let home = self.spec.home.unwrap_or_default();
+        match key {
+            StoreKey::Tenant => home == HomeKind::Tenant,
+            StoreKey::Session(id) => home == HomeKind::Session && *id == self.info.id,
+            StoreKey::Volume(name) => self.spec.volumes.iter().any(|volume| volume.name == *name),
+        }
     }
 
     /// Whether calls resume the session.
@@ -151,8 +162,10 @@ impl Record {
         self.spec.auto_resume.unwrap_or(true)
     }
 
+    /// The end of its time or its session's deadline, whichever is first.
     fn expires_at(&self, expire_after: Option<Duration>) -> Option<Timestamp> {
-        self.suspended_at.checked_add(expire_after?).ok()
+        let end = expire_after.and_then(|after| self.suspended_at.checked_add(after).ok());
+        end.into_iter().chain(self.spec.deadline).min()
     }
 }
 

@@ -77,10 +77,6 @@ impl Session {
         self.scope.get().map(Arc::clone)
     }
 
-    pub fn created_at(&self) -> Timestamp {
-        self.created_at
-    }
-
     /// Time without use that is left to it.
     fn idle_left(status: &SessionStatus) -> Duration {
         let now = Instant::now();

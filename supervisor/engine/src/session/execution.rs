@@ -65,6 +65,14 @@ pub(super) enum Kind {
     Command,
     /// A question to the kernel: it waits for nobody, and is no execution that anybody counts.
     Assist,
+    /// The same for the sake of its image: the session is not used by it.
+    Image,
+}
+
+impl Kind {
+    pub(super) const fn is_question(self) -> bool {
+        matches!(self, Self::Assist | Self::Image)
+    }
 }
 
 impl WorkSpec {
@@ -72,7 +80,8 @@ impl WorkSpec {
         match self.work {
             Work::Code { .. } => Kind::Code,
             Work::Command(_) => Kind::Command,
-            Work::Assist { .. } | Work::Image(_) => Kind::Assist,
+            Work::Assist { .. } => Kind::Assist,
+            Work::Image(_) => Kind::Image,
         }
     }
 

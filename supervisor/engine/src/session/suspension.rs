@@ -3,13 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::OwnedRwLockReadGuard;
 use tokio::time::Instant;
-use vivarium_api_types::{LimitsSpec, SessionSpec, SessionState};
+use vivarium_api_types::{LimitsSpec, SessionInfo, SessionSpec, SessionState, SessionUsage};
 
-use super::{Adjustable, Session};
+use super::{Adjustable, Session, whole_millis};
 use crate::settings::Settings;
 use crate::template::memory::TemplateMemory;
+
+/// What a session was before it was suspended.
+#[derive(Debug)]
+pub(super) struct Before {
+    created_at: Timestamp,
+    usage: SessionUsage,
+}
 
 /// A call to a session, until what it asks for has begun.
 #[derive(Debug)]
@@ -29,15 +37,40 @@ impl Session {
     /// What another session has to be asked for to be as this one is now.
     pub(crate) fn spec(&self, settings: &Settings) -> SessionSpec {
         let Adjustable { limits, metadata, idle_timeout, deadline } = self.adjustable();
-        let idle_timeout = idle_timeout.min(settings.session.idle_timeout);
-        let millis = u64::try_from(idle_timeout.as_millis()).unwrap_or(u64::MAX);
         SessionSpec {
             id: Some(self.identity.id.clone()),
             limits: Some(LimitsSpec::of(&limits, &settings.sandbox.limits)),
             metadata,
-            idle_timeout_ms: Some(millis),
+            idle_timeout_ms: Some(whole_millis(idle_timeout)),
             deadline: deadline.map(|deadline| deadline.timestamp),
             ..self.spec.get().cloned().unwrap_or_default()
+        }
+    }
+
+    /// Notes that it is the one that was suspended as this.
+    pub(crate) fn continues(&self, before: &SessionInfo) {
+        self.before.get_or_init(|| Before { created_at: before.created_at, usage: before.usage });
+    }
+
+    /// When it was made, before it was ever suspended.
+    pub fn created_at(&self) -> Timestamp {
+        self.before.get().map_or(self.created_at, |before| before.created_at)
+    }
+
+    /// What it has used, with what it had before it was suspended.
+    pub(super) fn with_before(&self, now: SessionUsage) -> SessionUsage {
+        let Some(Before { usage: before, .. }) = self.before.get() else { return now };
+        let sum = |one: Option<u64>, other: Option<u64>| one.map(|one| one + other.unwrap_or(0));
+        SessionUsage {
+            cpu_ms: now.cpu_ms + before.cpu_ms,
+            memory_peak_bytes: now.memory_peak_bytes.max(before.memory_peak_bytes),
+            processes_peak: now.processes_peak.max(before.processes_peak),
+            io_read_bytes: sum(now.io_read_bytes, before.io_read_bytes),
+            io_write_bytes: sum(now.io_write_bytes, before.io_write_bytes),
+            egress_in_bytes: sum(now.egress_in_bytes, before.egress_in_bytes),
+            egress_out_bytes: sum(now.egress_out_bytes, before.egress_out_bytes),
+            executions: now.executions + before.executions,
+            ..now
         }
     }
 

@@ -28,6 +28,8 @@ pub(crate) trait Watched: Send + Sync {
     fn expire_after(&self) -> Option<Duration>;
     /// Whether a session that writes to it has done anything since it was last asked.
     fn is_busy(&self, store: &Store) -> bool;
+    /// Whether a suspended session has it.
+    fn sleeper_has(&self, store: &Store) -> bool;
     /// Ends the sessions that write to it.
     fn end_writers(&self, store: &Store);
 }
@@ -61,20 +63,24 @@ pub(crate) async fn run<W: Watched>(stores: Weak<Stores>, watched: impl Fn() -> 
         if expiry <= Instant::now() {
             expiry = Instant::now() + EXPIRY;
             if let Some(after) = watched.expire_after() {
-                stores.expire(after).await;
+                stores.expire(after, &watched).await;
             }
         }
     }
 }
 
 impl Stores {
-    async fn expire(&self, after: Duration) {
+    async fn expire(&self, after: Duration, watched: &impl Watched) {
         let is_old = |store: &Store| {
             let unused = SystemTime::now().duration_since(super::disk::last_used(&store.dir));
-            store.key.is_home() && !store.in_use() && unused.is_ok_and(|unused| unused > after)
+            store.key.is_home()
+                && !store.in_use()
+                && unused.is_ok_and(|unused| unused > after)
+                && !watched.sleeper_has(store)
         };
         for store in self.all().into_iter().filter(|store| is_old(store)) {
-            match self.remove(&store.tenant, &store.key, "expired").await {
+            let sleeper_has = |store: &Store| watched.sleeper_has(store);
+            match self.remove(&store.tenant, &store.key, "expired", sleeper_has).await {
                 Ok(()) => tracing::info!(tenant = store.tenant, "a home has expired"),
                 Err(error) => tracing::warn!(%error, tenant = store.tenant, "a home stays"),
             }

@@ -190,7 +190,7 @@ impl From<EngineError> for Problem {
             | EngineError::TooManySessions { .. }
             | EngineError::TooManyOfTenant { .. }
             | EngineError::QuotaExceeded(_)
-            | EngineError::ImagesFull
+            | EngineError::ImagesFull { .. }
             | EngineError::TenantPaused(_) => StatusCode::TOO_MANY_REQUESTS,
             EngineError::NoRoom(Full::Daemon { .. })
             | EngineError::NoCapacity(_)

@@ -64,6 +64,7 @@ impl Engine {
                     return Ok(None); // Another could not be made.
                 };
                 let session = engine.wake(&images, &image, spec).await?;
+                engine.audit_image_for(&session.identity.id, &image.record, "branched");
                 session.end_suspension();
                 drop(turn);
                 Ok(Some(session))

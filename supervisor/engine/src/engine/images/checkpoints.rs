@@ -52,7 +52,9 @@ impl Engine {
             let keeping =
                 spawn_blocking(move || images.checkpoints.keep((&owner, &id), unfinished, record));
             let kept = blocked(keeping.await)?.map_err(failed)?;
-            kept.map_or(Err(EngineError::CheckpointExists(name)), |record| Ok(described(&record)))
+            let record = kept.ok_or(EngineError::CheckpointExists(name))?;
+            engine.audit_image(&record, "checkpointed");
+            Ok(described(&record))
         })
         .await
     }
@@ -74,10 +76,10 @@ impl Engine {
         let images = self.images()?;
         let (owner, session, of) = (tenant.to_owned(), id.to_owned(), name.to_owned());
         let removing = spawn_blocking(move || images.checkpoints.remove(&owner, &session, &of));
-        match blocked(removing.await)?.map_err(failed)? {
-            true => Ok(()),
-            false => Err(EngineError::UnknownCheckpoint(name.to_owned())),
-        }
+        let removed = blocked(removing.await)?.map_err(failed)?;
+        let record = removed.ok_or_else(|| EngineError::UnknownCheckpoint(name.to_owned()))?;
+        self.audit_image(&record, "deleted");
+        Ok(())
     }
 
     /// Has a session be what it was at a checkpoint. What runs in it ends. Until it is that, it is what it was;
@@ -99,13 +101,16 @@ impl Engine {
                 Some(present) => {
                     let Record { spec, info, executions, .. } = &*present.record;
                     let record = image.record.put_back(spec.clone(), info.clone(), *executions);
-                    engine.wake(&images, &image.with(record), spec.clone()).await?
+                    let session = engine.wake(&images, &image.with(record), spec.clone()).await?;
+                    engine.audit_image(&image.record, "rolled_back");
+                    session
                 }
                 None => {
-                    let image = engine.put_back(&images, &image, (&owner, &id)).await?;
-                    let spec = image.record.spec.clone();
-                    place.put(image.clone());
-                    engine.wake(&images, &image, spec).await?
+                    let present = engine.put_back(&images, &image, (&owner, &id)).await?;
+                    engine.audit_image(&image.record, "rolled_back");
+                    let spec = present.record.spec.clone();
+                    place.put(present.clone());
+                    engine.wake(&images, &present, spec).await?
                 }
             };
             place.remove();
@@ -178,6 +183,7 @@ impl Engine {
             return Err(EngineError::UnknownSession(id.to_owned()));
         };
         session.started().await.map_err(EngineError::NotStarted)?;
+        session.touch();
         if !session.stand_still().await {
             return Err(EngineError::Suspended(id.to_owned()));
         }

@@ -13,6 +13,9 @@ use super::transfer::failed;
 use super::{blocked, finished};
 use crate::images::portable::{self, ImportError, Portable};
 
+/// What a tenant's import holds a place by, so that there is one at a time; no session has this id.
+const IMPORTS: &str = ".imports";
+
 impl Engine {
     /// The images of a tenant's suspended sessions.
     pub fn list_images(&self, tenant: &str, page: &Page) -> Result<ImagePage, EngineError> {
@@ -37,7 +40,11 @@ impl Engine {
 
     /// Deletes the image of a suspended session, and so the session.
     pub async fn remove_image(&self, tenant: &str, id: &str) -> Result<(), EngineError> {
-        if self.delete_image(tenant, id).await { Ok(()) } else { Err(self.no_image(tenant, id)) }
+        if self.delete_image(tenant, id, "deleted").await {
+            Ok(())
+        } else {
+            Err(self.no_image(tenant, id))
+        }
     }
 
     /// The image of a suspended session, or a checkpoint of any, to be imported by a host that has the same key.
@@ -48,19 +55,23 @@ impl Engine {
         ExportParams { checkpoint }: ExportParams,
     ) -> Result<Portable, EngineError> {
         self.exists(tenant, id)?;
+        self.admit_audit().await?;
         let images = self.images()?;
-        if let Some(name) = checkpoint {
-            let image = known(&images, tenant, id, &name)?;
-            let opening = spawn_blocking(move || portable::export(&images, &image));
-            return blocked(opening.await)?.map_err(failed);
-        }
-        let place = images.hold(tenant, id).await;
-        let image = place.image().cloned().ok_or_else(|| self.no_image(tenant, id))?;
+        let (place, image) = match checkpoint {
+            Some(name) => (None, known(&images, tenant, id, &name)?),
+            None => {
+                let place = images.hold(tenant, id).await;
+                let image = place.image().cloned().ok_or_else(|| self.no_image(tenant, id))?;
+                (Some(place), image)
+            }
+        };
+        let record = Arc::clone(&image.record);
         // What is open is read to its end, though the session is resumed meanwhile.
         let opening = spawn_blocking(move || portable::export(&images, &image));
-        let opened = blocked(opening.await)?.map_err(failed);
+        let opened = blocked(opening.await)?.map_err(failed)?;
+        self.audit_image(&record, "exported");
         drop(place);
-        opened
+        Ok(opened)
     }
 
     /// Makes a suspended session of an image that a host with the same key has exported for this tenant.
@@ -72,36 +83,47 @@ impl Engine {
     ) -> Result<SessionInfo, EngineError> {
         let id = id.map(|id| request::id(Some(id))).transpose()?;
         self.check_open(tenant)?;
+        self.admit_audit().await?;
         let images = self.images()?;
+        let turn = images.hold(tenant, IMPORTS).await;
         let room = self.image_room(&images, tenant)?;
         let imported = portable::import(&images, tenant, room, from).await;
-        let (unfinished, record) = imported.map_err(|error| match error {
-            ImportError::Full => EngineError::ImagesFull,
+        let imported = imported.map_err(|error| match error {
+            ImportError::Full => self.no_image_bytes(),
             ImportError::Io(error) => {
                 EngineError::Image(format!("the image was not imported: {error}"))
             }
         })?;
-        let chosen = self.choose(tenant, Some(&record.info.environment)).await?;
+        let chosen = self.choose(tenant, Some(&imported.record.info.environment)).await?;
         self.environment(&chosen.base)?;
         let (engine, owner) = (self.clone(), tenant.to_owned());
         finished(async move {
-            let id = id.unwrap_or_else(|| record.info.id.clone());
+            let id = id.unwrap_or_else(|| imported.record.info.id.clone());
             let mut place = images.hold(&owner, &id).await;
             if engine.exists(&owner, &id).is_ok() {
                 return Err(EngineError::Conflict(id));
             }
-            // Others may have come meanwhile.
-            if record.size_bytes > engine.image_room(&images, &owner)? {
-                return Err(EngineError::ImagesFull);
+            // Sessions may have been suspended meanwhile.
+            if imported.record.size_bytes > engine.image_room(&images, &owner)? {
+                return Err(engine.no_image_bytes());
             }
-            images.checkpoints.end(&owner, &id);
-            let (store, tenant, of) = (Arc::clone(&images), owner, id.clone());
+            let exported = imported.record.clone();
+            let (store, tenant, of) = (Arc::clone(&images), owner.clone(), id.clone());
             let keeping = spawn_blocking(move || {
+                let (unfinished, record) = imported.keep_template()?;
                 store.keep((&tenant, &of), unfinished, record.of_session(of.clone()))
             });
             let image = blocked(keeping.await)?.map_err(failed)?;
             let info = engine.info_of(&image.record);
             place.put(image);
+            // Whoever makes a session from now on sees the image; before, it is seen here.
+            if engine.inner.registry.get(&owner, &id).is_some() {
+                place.remove();
+                return Err(EngineError::Conflict(id));
+            }
+            images.checkpoints.end(&owner, &id);
+            engine.audit_image_for(&id, &exported, "imported");
+            drop(turn);
             Ok(info)
         })
         .await

@@ -23,7 +23,7 @@ use super::blocked;
 use crate::images::bases::{BaseError, Differences};
 use crate::images::stream::{self, Bounds, ReceiveError};
 use crate::images::{Image, Images, Obstacle, Record, Unfinished};
-use crate::session::{Command, Session, WorkSpec};
+use crate::session::{Command, Session, WorkSpec, whole_millis};
 use crate::template::memory::TemplateMemory;
 
 /// How long a kernel may take to write an image or to read it.
@@ -93,13 +93,14 @@ impl Engine {
         written();
         let received = blocked(received.await)?;
         let obstacles = answer?.obstacles();
-        if matches!(received, Err(ReceiveError::Full)) {
-            return Err(EngineError::ImagesFull);
-        }
-        if !obstacles.is_empty() {
-            return Err(EngineError::NotImageable(obstacles));
-        }
-        let template = received.map_err(|error| failed(io::Error::other(error)))?;
+        let template = match received {
+            Err(ReceiveError::Full) => return Err(self.no_image_bytes()),
+            Ok(_) | Err(ReceiveError::Cut) if !obstacles.is_empty() => {
+                return Err(EngineError::NotImageable(obstacles));
+            }
+            // What cannot be written here breaks the kernel's pipe, which is no obstacle of its own.
+            received => received.map_err(|error| failed(io::Error::other(error)))?,
+        };
         let (kept, environment) = (Arc::clone(memory), session.identity.environment.clone());
         let store = Arc::clone(images);
         let keeping = spawn_blocking(move || {
@@ -117,12 +118,16 @@ impl Engine {
     pub(super) fn image_room(&self, images: &Images, tenant: &str) -> Result<u64, EngineError> {
         let settings = self.settings();
         let (count, used) = images.used_by(tenant);
-        let max = settings.images.max_per_tenant.get();
-        if max.is_some_and(|max| count >= max) {
-            return Err(EngineError::ImagesFull);
+        if let Some(max) = settings.images.max_per_tenant.get().filter(|max| count >= *max) {
+            return Err(EngineError::ImagesFull { key: "images.max_per_tenant", max });
         }
         let max = settings.images.max_mb.get();
         Ok(max.map_or(u64::MAX, |mb| mb.saturating_mul(1 << 20).saturating_sub(used)))
+    }
+
+    pub(super) fn no_image_bytes(&self) -> EngineError {
+        let max = self.settings().images.max_mb.get().unwrap_or(u64::MAX);
+        EngineError::ImagesFull { key: "images.max_mb", max }
     }
 
     /// What keeps a session from being suspended.
@@ -162,9 +167,12 @@ impl Engine {
         &self,
         images: &Arc<Images>,
         image: &Image,
-        spec: SessionSpec,
+        mut spec: SessionSpec,
     ) -> Result<Arc<Session>, EngineError> {
         let Record { info, executions, .. } = &*image.record;
+        // It was asked for under another configuration, perhaps.
+        let longest = whole_millis(self.settings().session.idle_timeout);
+        spec.idle_timeout_ms = spec.idle_timeout_ms.map(|asked| asked.min(longest));
         if let Ok(prepared) = self.environment(&info.environment) {
             // Without one its kernel would be executed, and could not become another.
             let settled = timeout(TEMPLATE_WITHIN, prepared.template.settled()).await;
@@ -176,6 +184,9 @@ impl Engine {
             .add_suspended(&info.tenant, spec)
             .await?
             .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
+        if session.identity.id == info.id {
+            session.continues(info);
+        }
         let filled = async {
             session.started().await.map_err(EngineError::NotStarted)?;
             let memory = session.template_memory().ok_or_else(|| {

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use vivarium_api_types::SessionState;
 use vivarium_protocol::discard;
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
-use vivarium_protocol::message::{ExecutionNumber, ToAgent, Work};
+use vivarium_protocol::message::{ExecutionNumber, ToAgent};
 use vivarium_protocol::outcome::{Cause, State};
 
 use super::beside::MAX_COMMANDS;
@@ -95,8 +95,8 @@ impl Actor {
             execution.writer.refuse(refusal);
             return Step::Continue(());
         }
-        let is_assist = execution.spec.kind() == Kind::Assist;
-        if !is_assist && self.has_to_wait(context, &execution) {
+        let kind = execution.spec.kind();
+        if !kind.is_question() && self.has_to_wait(context, &execution) {
             execution.waiting = self.launch.quotas.queued();
             if execution.waiting.is_none() {
                 let exceeded = Exceeded { quota: Quota::MaxQueued, retry_after: RETRY_AFTER };
@@ -104,7 +104,7 @@ impl Actor {
                 return Step::Continue(());
             }
         }
-        let asked = match is_assist {
+        let asked = match kind.is_question() {
             true => Asked::Allowed,
             false => self.ask_approval(self.last_number + 1, &execution),
         };
@@ -113,10 +113,10 @@ impl Actor {
             execution.writer.refuse(Refusal::OverQuota(exceeded));
             return Step::Continue(());
         }
-        let last = if is_assist { &mut self.last_question } else { &mut self.last_number };
+        let last = if kind.is_question() { &mut self.last_question } else { &mut self.last_number };
         *last += 1;
         let number = *last;
-        if !is_assist {
+        if !kind.is_question() {
             self.launch.results.add(&self.session.identity, number, execution.writer.log());
         }
         (execution.number, execution.queued_at) = (number, Instant::now());
@@ -131,7 +131,9 @@ impl Actor {
         if let Some(context) = self.contexts.get_mut(context) {
             context.queue.push_back(execution);
         }
-        self.session.touch();
+        if kind != Kind::Image {
+            self.session.touch();
+        }
         self.dispatch(context)
     }
 
@@ -153,8 +155,8 @@ impl Actor {
     /// Why something is not even queued, if it is not.
     fn refusal(&self, number: ContextNumber, execution: &QueuedExecution) -> Option<Refusal> {
         let context = self.contexts.get(number)?;
-        let is_of_image = matches!(execution.spec.work, Work::Image(_));
-        if self.session.is_suspended() && !is_of_image {
+        let kind = execution.spec.kind();
+        if self.session.is_suspended() && kind != Kind::Image {
             return Some(Refusal::Suspended);
         }
         if execution.spec.survives_reset && !self.has_leaves() {
@@ -162,8 +164,7 @@ impl Actor {
         }
         let queued = context.queue.iter().filter(|queued| queued.spec.waits_for_turn()).count();
         let has_turn = self.has_turn(number, context);
-        let is_assist = execution.spec.kind() == Kind::Assist;
-        if is_assist && (has_turn || queued > 0 || context.state != SessionState::Idle) {
+        if kind.is_question() && (has_turn || queued > 0 || context.state != SessionState::Idle) {
             return Some(Refusal::Busy);
         }
         // The one that runs, or is the next to, does not count as waiting.

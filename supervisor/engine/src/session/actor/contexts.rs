@@ -16,7 +16,6 @@ use super::leaves::{Starting, descriptors};
 use super::{Actor, End, Step, Stop};
 use crate::cgroup::LeafFiles;
 use crate::session::deadlines::{Awaited, Overdue};
-use crate::session::execution::Kind;
 use crate::session::state::Event;
 use crate::session::{ContextRefusal, ResetDone, SessionState};
 
@@ -84,9 +83,10 @@ impl Actor {
         self.let_context_print(number)?;
         let Some(context) = self.contexts.get_mut(number) else { return Step::Continue(()) };
         // Nobody reads the answer to a question.
-        let is_reported = !context.running.as_ref().is_some_and(|running| {
-            running.kind == Kind::Assist && running.stop != Some(Stop::Reset)
-        });
+        let is_reported = !context
+            .running
+            .as_ref()
+            .is_some_and(|running| running.kind.is_question() && running.stop != Some(Stop::Reset));
         context.kernels.ended(cause, &detail, is_reported);
         self.set_state(number, Event::KernelGone)?;
         self.send(&ToAgent::Replace { context: number })?;

@@ -110,7 +110,7 @@ impl Actor {
             _ if cause == Cause::CpuLimit => (Status::TimedOut, cause, detail.to_owned()),
             _ => (Status::Killed, cause, detail.to_owned()),
         };
-        context.kernels.ended(cause, &detail, running.kind != Kind::Assist);
+        context.kernels.ended(cause, &detail, !running.kind.is_question());
         self.answer(running, lost(status, cause, detail), usage);
     }
 
@@ -202,7 +202,7 @@ impl Actor {
         }
         let ran = started.map(|at| at.elapsed());
         // Nobody asks for the outcome of a question: the next one's says what it has cost.
-        if kind != Kind::Assist {
+        if !kind.is_question() {
             if let Some(unreported) = unreported {
                 join(&mut verdict.detail, &unreported);
             }
@@ -212,7 +212,9 @@ impl Actor {
             status.usage.memory_peak_bytes =
                 status.usage.memory_peak_bytes.max(usage.memory_peak_bytes);
         }
-        self.session.touch();
+        if kind != Kind::Image {
+            self.session.touch();
+        }
         let answer =
             Answer { number, kind, verdict, collected, ran, usage, kernel, session_created };
         self.publish(answer, audited, writer, reservation);
@@ -258,7 +260,7 @@ impl Actor {
         let (ran, printed) = (answer.ran, answer.printed());
         let outcome = answer.outcome(&self.session);
         let observer = &self.launch.observer;
-        if kind != Kind::Assist {
+        if !kind.is_question() {
             observer.execution_ended(&outcome, ran, printed);
         }
         let (session, results) = (Arc::clone(&self.session), Arc::clone(&self.launch.results));

@@ -226,7 +226,7 @@ impl Actor {
             context.kernels.code_began();
         }
         running.writer.started(running.number, &self.session.identity.id);
-        if running.kind != Kind::Assist {
+        if !running.kind.is_question() {
             self.launch.observer.execution_started(now - running.queued_at);
         }
         if context.state == SessionState::Replacing || context.closing.is_some() {

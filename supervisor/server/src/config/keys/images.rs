@@ -77,8 +77,8 @@ pub(super) const KEYS: &[Key] = &[
         flag: None,
         reloads: false,
         doc: "A file of 32 random bytes that encrypts and authenticates images; of a unit's \
-              `LoadCredential=images:…` it is `/run/credentials/vivarium.service/images`. Without it no \
-              session can be suspended, and with another none that is suspended is there.",
+              `LoadCredential=images:…` it is `/run/credentials/vivarium.service/images`. A daemon \
+              that cannot read it does not start, and with another none that is suspended is there.",
         set: Setter::Images(|images, value| put(&mut images.key_file, value.path().map(Some))),
     },
 ];
