@@ -1,0 +1,73 @@
+//! Suspended sessions, from the command line.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use vivarium_tests::program::{self, Finished};
+use vivarium_tests::start_mode::StartMode;
+use vivarium_tests::{Daemon, Setup, Terminal};
+
+use super::{url, vivarium};
+
+fn with_images() -> Daemon {
+    Setup::with_start_mode(StartMode::Forked)
+        .config("environments.default", "images = true")
+        .start()
+}
+
+fn cli(daemon: &Daemon, command: &[&str], rest: &[&str]) -> Finished {
+    let url = url(daemon);
+    let all = [command, &["--url", &url], rest].concat();
+    program::finish(&mut vivarium(daemon.dir(), &all), "")
+}
+
+/// A session `demo` with `x = 41`, suspended.
+fn suspended(daemon: &Daemon) {
+    let _made = cli(daemon, &["sessions", "create"], &["demo"]).expect_code(0);
+    let _ran = cli(daemon, &["exec"], &["demo", "-c", "x = 41"]).expect_code(0);
+    let _asleep = cli(daemon, &["sessions", "suspend"], &["demo"]).expect_code(0);
+}
+
+/// Whether this is a tar archive (tar(5), `magic`).
+fn is_archive(content: &[u8]) -> bool {
+    content.get(257..262) == Some(b"ustar")
+}
+
+#[test]
+fn an_image_goes_to_files_devices_and_pipes_and_to_no_terminal() {
+    let daemon = with_images();
+    suspended(&daemon);
+    let export = |to: &[&str]| cli(&daemon, &["images", "export", "demo"], to);
+    let saved = daemon.dir().join("demo.tar");
+    let _kept = export(&[]).expect_code(0);
+    assert!(is_archive(&fs::read(&saved).unwrap()));
+    assert!(export(&[]).expect_code(2).stderr().contains("--force"));
+    let _replaced = export(&["--force"]).expect_code(0);
+    let _lost = export(&["/dev/null"]).expect_code(0);
+    assert!(Path::new("/dev/null").metadata().unwrap().file_type().is_char_device());
+    let size = fs::read(&saved).unwrap().len();
+    for name in ["-", "/dev/stdout"] {
+        let piped = export(&[name]).expect_code(0).0.stdout;
+        assert!(is_archive(&piped) && piped.len() == size, "{name}: {} of {size}", piped.len());
+    }
+    let url = url(&daemon);
+    let export = ["images", "export", "--url", &url, "demo", "-"];
+    let mut terminal = Terminal::run(&vivarium(daemon.dir(), &export));
+    terminal.sees("standard output is a terminal");
+    assert_eq!(terminal.wait_end().code(), Some(2));
+    daemon.stop_and_check();
+}
+
+#[test]
+fn what_is_no_image_is_named() {
+    let daemon = with_images();
+    for (file, why) in [
+        (".", "vivarium: . is a directory"),
+        ("absent.tar", "vivarium: cannot open absent.tar: No such file"),
+    ] {
+        let refused = cli(&daemon, &["images", "import"], &[file]).expect_code(2);
+        assert!(refused.stderr().starts_with(why), "{}", refused.stderr());
+    }
+    daemon.stop_and_check();
+}
