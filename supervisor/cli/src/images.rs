@@ -152,6 +152,7 @@ fn show(
         ("executions", executions.to_string()),
         ("suspended", when(image.suspended_at)),
         ("expires", image.expires_at.map_or_else(|| "never".to_owned(), when)),
+        ("auto resume", human::yes_or_no(image.auto_resume)),
         ("template", template.clone()),
     ];
     let rows: Vec<_> = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();

@@ -22,9 +22,10 @@ fn cli(daemon: &Daemon, command: &[&str], rest: &[&str]) -> Finished {
     program::finish(&mut vivarium(daemon.dir(), &all), "")
 }
 
-/// A session `demo` with `x = 41`, suspended.
+/// A session `demo` with `x = 41`, suspended, that no call resumes.
 fn suspended(daemon: &Daemon) {
-    let _made = cli(daemon, &["sessions", "create"], &["demo"]).expect_code(0);
+    let create = ["demo", "--no-auto-resume"];
+    let _made = cli(daemon, &["sessions", "create"], &create).expect_code(0);
     let _ran = cli(daemon, &["exec"], &["demo", "-c", "x = 41"]).expect_code(0);
     let _asleep = cli(daemon, &["sessions", "suspend"], &["demo"]).expect_code(0);
 }
@@ -32,6 +33,24 @@ fn suspended(daemon: &Daemon) {
 /// Whether this is a tar archive (tar(5), `magic`).
 fn is_archive(content: &[u8]) -> bool {
     content.get(257..262) == Some(b"ustar")
+}
+
+#[test]
+fn a_session_that_no_call_resumes_says_so_and_names_the_command_that_does() {
+    let daemon = with_images();
+    suspended(&daemon);
+    let refused = cli(&daemon, &["exec"], &["demo", "-c", "x"]).expect_code(1);
+    let hint = "`vivarium sessions resume demo` resumes it";
+    assert!(refused.stderr().contains(hint), "{}", refused.stderr());
+    for show in [["sessions", "show"], ["images", "show"]] {
+        let shown = cli(&daemon, &show, &["demo"]).expect_code(0).stdout();
+        let row = shown.lines().find_map(|line| line.strip_prefix("auto resume")).unwrap();
+        assert_eq!(row.trim(), "no", "{shown}");
+    }
+    let _awake = cli(&daemon, &["sessions", "resume"], &["demo"]).expect_code(0);
+    let value = cli(&daemon, &["exec", "--value"], &["demo", "-c", "x + 1"]).expect_code(0);
+    assert_eq!(value.stdout(), "42\n");
+    daemon.stop_and_check();
 }
 
 #[test]
