@@ -1,4 +1,4 @@
-//! Suspended sessions, from the command line.
+//! Suspended sessions and checkpoints, from the command line and at the prompt.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -89,4 +89,41 @@ fn what_is_no_image_is_named() {
         assert!(refused.stderr().starts_with(why), "{}", refused.stderr());
     }
     daemon.stop_and_check();
+}
+
+#[test]
+fn a_session_goes_back_to_a_checkpoint_at_the_prompt() {
+    let daemon = with_images();
+    let mut command = vivarium(daemon.dir(), &["repl", "--url", &url(&daemon), "demo"]);
+    let mut terminal = Terminal::run(command.env("NO_COLOR", "1"));
+    terminal.sees_prompt("In [1]:");
+    terminal.line("x = 41");
+    terminal.sees_prompt("In [2]:");
+    terminal.line(":checkpoint before");
+    terminal.sees("\nbefore\n");
+    terminal.line(":checkpoints");
+    terminal.sees("NAME    ");
+    terminal.line("del x");
+    terminal.sees_prompt("In [3]:");
+    terminal.line(":rollback before");
+    terminal.sees("rolled back to before; not undone: homes, volumes");
+    terminal.line("x + 1");
+    terminal.sees("Out[3]: 42");
+    terminal.line(":rollback nothing");
+    terminal.sees("unknown_checkpoint");
+    terminal.keys("\x04");
+    assert_eq!(terminal.wait_end().code(), Some(0));
+    daemon.stop_and_check();
+}
+
+#[test]
+fn checkpoints_at_the_prompt_need_a_daemon() {
+    let dir = program::temp_dir();
+    let mut terminal = super::repl(dir.path(), &[]);
+    for line in [":checkpoint", ":checkpoints", ":rollback a"] {
+        terminal.line(line);
+        terminal.sees_prompt("In [1]:");
+    }
+    terminal.sees("a session that is to have checkpoints needs a daemon");
+    terminal.sees("a session that is to be rolled back needs a daemon");
 }
