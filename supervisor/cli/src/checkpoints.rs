@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::json;
-use vivarium_api_types::{CheckpointRequest, RollbackRequest};
+use vivarium_api_types::{Checkpoint, CheckpointRequest, RollbackRequest};
 use vivarium_client::Client;
 
 use super::exit::{Exit, Failure};
@@ -98,6 +98,10 @@ async fn list(client: &mut Client, args: &ListArgs) -> Result<(), Failure> {
     if args.daemon.json {
         return print::json(&checkpoints);
     }
+    print::out(table(checkpoints).as_bytes())
+}
+
+pub(super) fn table(checkpoints: Vec<Checkpoint>) -> String {
     let mut rows = vec![["NAME", "SIZE", "EXECUTIONS", "CREATED"].map(str::to_owned).to_vec()];
     let now = Timestamp::now();
     for checkpoint in checkpoints {
@@ -108,5 +112,5 @@ async fn list(client: &mut Client, args: &ListArgs) -> Result<(), Failure> {
             human::when(checkpoint.created_at, now),
         ]);
     }
-    print::out(print::table(&rows, &[1, 2]).as_bytes())
+    print::table(&rows, &[1, 2])
 }

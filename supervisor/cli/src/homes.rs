@@ -178,7 +178,7 @@ fn row(name: String, storage: &StorageInfo) -> Vec<String> {
         human::size_or_dash(storage.max_bytes),
         files,
         human::when(storage.last_used_at, jiff::Timestamp::now()),
-        if storage.in_use { "yes" } else { "no" }.to_owned(),
+        human::yes_or_no(storage.in_use),
     ]
 }
 

@@ -45,6 +45,10 @@ pub(super) fn when(at: Timestamp, now: Timestamp) -> String {
     if seconds < 0 { format!("{distance} ago") } else { format!("in {distance}") }
 }
 
+pub(super) fn yes_or_no(is_so: bool) -> String {
+    if is_so { "yes" } else { "no" }.to_owned()
+}
+
 /// A value's name in the API.
 pub(super) fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {

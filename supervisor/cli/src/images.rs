@@ -8,7 +8,8 @@ use vivarium_client::Client;
 
 use super::exit::{Exit, Failure};
 use super::options::DaemonOptions;
-use super::{human, print, target, transfer};
+use super::transfer::{self, Download};
+use super::{human, print, target};
 
 /// What to do with images.
 #[derive(Debug, clap::Subcommand)]
@@ -61,7 +62,7 @@ pub(super) struct ExportArgs {
     /// The suspended session's id
     #[arg(value_name = "SESSION")]
     session: String,
-    /// The file to write; - is standard output [default: SESSION.tar]
+    /// The file to write, or a directory for it; - is standard output [default: SESSION.tar]
     #[arg(value_name = "FILE")]
     file: Option<String>,
     /// Exports this checkpoint of the session, which need not be suspended
@@ -151,6 +152,7 @@ fn show(
         ("executions", executions.to_string()),
         ("suspended", when(image.suspended_at)),
         ("expires", image.expires_at.map_or_else(|| "never".to_owned(), when)),
+        ("auto resume", human::yes_or_no(image.auto_resume)),
         ("template", template.clone()),
     ];
     let rows: Vec<_> = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
@@ -160,7 +162,9 @@ fn show(
 async fn export(client: &mut Client, args: &ExportArgs) -> Result<(), Failure> {
     let ExportArgs { session, file, checkpoint, force, daemon } = args;
     let name = format!("{session}.tar");
-    let written = transfer::keep(&name, file.as_deref(), *force, async |to| {
+    let download =
+        Download { name: &name, file: file.as_deref(), replace: *force, is_binary: true };
+    let written = download.keep(async |to| {
         let response = client.export_image(session, checkpoint.as_deref()).await?;
         Ok(response.copy_to(to).await?)
     });
@@ -172,6 +176,10 @@ async fn export(client: &mut Client, args: &ExportArgs) -> Result<(), Failure> {
 
 async fn import(client: &mut Client, args: &ImportArgs) -> Result<(), Failure> {
     let source = transfer::open(&args.file).await?;
+    if source.is_directory {
+        let why = format!("{} is a directory: name an exported image", args.file);
+        return Err(Failure::says(Exit::Usage, why));
+    }
     let session =
         client.import_image(args.id.as_deref(), source.content, source.length_bytes).await?;
     if args.daemon.json {

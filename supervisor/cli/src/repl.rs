@@ -1,5 +1,6 @@
 //! `vivarium repl`: a prompt for a session in this process or in a daemon, or piped lines for it.
 
+mod checkpoints;
 mod continuation;
 mod editor;
 mod helper;

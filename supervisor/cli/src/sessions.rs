@@ -70,6 +70,9 @@ pub(super) struct CreateArgs {
     /// Ends the session then, whatever it does: after a time, such as 2h, or at 2026-01-01T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = update::deadline, help_heading = "New session")]
     deadline: Option<Timestamp>,
+    /// Resumes the session by request only, not by any call
+    #[arg(long, help_heading = "New session")]
+    no_auto_resume: bool,
     /// Attaches a string, by which `list` finds the session; repeatable
     #[arg(long, value_name = "NAME=VALUE", help_heading = "New session")]
     metadata: Vec<String>,
@@ -162,18 +165,24 @@ const STATES: [SessionState; 6] = {
     [Starting, Idle, Running, Interrupting, Replacing, Suspended]
 };
 
+impl CreateArgs {
+    fn spec(&self) -> Result<SessionSpec, Failure> {
+        Ok(SessionSpec {
+            id: self.session.clone(),
+            idle_timeout_ms: self.idle_timeout.map(milliseconds),
+            env: self.env.read()?,
+            deadline: self.deadline,
+            auto_resume: self.no_auto_resume.then_some(false),
+            metadata: pairs("--metadata", &self.metadata)?,
+            home: self.home.home(),
+            volumes: self.home.volumes(),
+            ..self.options.spec()
+        })
+    }
+}
+
 async fn create(client: &mut Client, args: &CreateArgs) -> Result<(), Failure> {
-    let spec = SessionSpec {
-        id: args.session.clone(),
-        idle_timeout_ms: args.idle_timeout.map(milliseconds),
-        env: args.env.read()?,
-        deadline: args.deadline,
-        metadata: pairs("--metadata", &args.metadata)?,
-        home: args.home.home(),
-        volumes: args.home.volumes(),
-        ..args.options.spec()
-    };
-    let session = client.create_session(&spec).await?;
+    let session = client.create_session(&args.spec()?).await?;
     if args.daemon.json {
         print::json(&session)
     } else {
@@ -233,7 +242,7 @@ async fn show(client: &mut Client, one: &One) -> Result<(), Failure> {
     ]
     .map(|(name, value)| vec![name.to_owned(), value])
     .to_vec();
-    rows.extend(session.image.map(|image| vec!["image".to_owned(), images::summary(&image, now)]));
+    rows.extend(session.image.iter().flat_map(|image| images::rows(image, now)));
     rows.extend(session.deadline.map(|at| vec!["deadline".to_owned(), time(at)]));
     for (name, value) in &session.metadata {
         let pair = format!("{name}={value}");

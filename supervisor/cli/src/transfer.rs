@@ -1,19 +1,18 @@
 //! Transfers files between this host and a session.
-//!
-//! Must never replace a file of this host without `--force`, nor leave half of one.
 
-use std::fs::Permissions;
+mod download;
+
 use std::io::{self, IsTerminal};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::Builder;
 use tokio::fs::File;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::AsyncRead;
 use vivarium_client::UploadKind;
 
 use super::exit::{Exit, Failure};
 use super::target::Target;
+
+pub(super) use download::Download;
 
 /// The name of standard input and output.
 const STANDARD: &str = "-";
@@ -49,7 +48,7 @@ pub(super) struct Source {
     pub(super) content: Box<dyn AsyncRead + Send + Unpin>,
     /// Only a regular file's is known before it is read.
     pub(super) length_bytes: Option<u64>,
-    is_directory: bool,
+    pub(super) is_directory: bool,
 }
 
 /// Opens a file of this host, or standard input.
@@ -76,43 +75,8 @@ pub(super) async fn get(
     file: Option<&str>,
     replace: bool,
 ) -> Result<Option<(PathBuf, u64)>, Failure> {
-    keep(name, file, replace, async |to| target.get_file(session, name, to).await).await
-}
-
-/// Writes what is received to a file of this host, by default one with the last part of this name; returns its
-/// path and size, unless it went to standard output.
-pub(super) async fn keep(
-    name: &str,
-    file: Option<&str>,
-    replace: bool,
-    receive: impl AsyncFnOnce(&mut (dyn AsyncWrite + Send + Unpin)) -> Result<u64, Failure>,
-) -> Result<Option<(PathBuf, u64)>, Failure> {
-    let file = match file {
-        Some(STANDARD) => {
-            receive(&mut tokio::io::stdout()).await?;
-            return Ok(None);
-        }
-        Some(file) if Path::new(file).is_dir() => Path::new(file).join(last_part(name)?),
-        Some(file) => PathBuf::from(file),
-        None => PathBuf::from(last_part(name)?),
-    };
-    let shown = file.display().to_string();
-    let unwritable = |error: io::Error| usage(format!("cannot write {shown}: {error}"));
-    if !replace && file.symlink_metadata().is_ok() {
-        return Err(usage(format!("{shown} is there already: name another, or use --force")));
-    }
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-    // With the mode that other programs' files have: a temporary file is readable by its owner
-    // only.
-    let temporary = Builder::new()
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(parent.unwrap_or(Path::new(".")))
-        .map_err(unwritable)?;
-    let mut to = File::from_std(temporary.reopen().map_err(unwritable)?);
-    let size_bytes = receive(&mut to).await?;
-    let kept = if replace { temporary.persist(&file) } else { temporary.persist_noclobber(&file) };
-    kept.map_err(|error| unwritable(error.error))?;
-    Ok(Some((file, size_bytes)))
+    let download = Download { name, file, replace, is_binary: false };
+    download.keep(async |to| target.get_file(session, name, to).await).await
 }
 
 fn last_part(path: &str) -> Result<&str, Failure> {

@@ -6,6 +6,7 @@ mod contexts;
 mod exec;
 mod files;
 mod hostile;
+mod images;
 mod keyboard;
 mod piped;
 mod repl;

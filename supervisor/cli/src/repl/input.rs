@@ -4,25 +4,40 @@ use rustyline::completion::Pair;
 
 /// For `:help`.
 pub(super) const HELP: &str = "\
-?NAME, NAME?     describes NAME; with ??, shows its source too
-:files [DIR]     lists files of the session
-:put FILE [NAME] copies a local file into the session
-:get NAME [FILE] copies a file from the session
-:reset           replaces the kernel: variables are gone, files stay
-:session         shows the session and what it uses
-:keep            keeps the session at the end
-:branch [COUNT]  makes sessions from this one's state and prints their ids
-:suspend         suspends the session and quits; repl SESSION resumes it
-:help            shows this
-:quit, Ctrl-D    quits; so do exit and quit
+?NAME, NAME?       describes NAME; with ??, shows its source too
+:files [DIR]       lists files of the session
+:put FILE [NAME]   copies a local file into the session
+:get NAME [FILE]   copies a file from the session
+:reset             replaces the kernel: variables are gone, files stay
+:session           shows the session and what it uses
+:keep              keeps the session at the end
+:branch [COUNT]    makes sessions from this one's state and prints their ids
+:checkpoint [NAME] keeps what the session is now and prints the checkpoint's name
+:checkpoints       lists the checkpoints, the oldest first
+:rollback NAME     has the session be what it was at a checkpoint, memory and files
+:suspend           suspends the session and quits; repl SESSION resumes it
+:help              shows this
+:quit, Ctrl-D      quits; so do exit and quit
 
 Tab completes. Alt-Enter starts a new line, an empty line ends a block. Ctrl-C interrupts the
 code, or discards the input. _ is the last value.
 ";
 
-const COMMANDS: [&str; 11] = [
-    ":files", ":put", ":get", ":reset", ":session", ":keep", ":branch", ":suspend", ":help",
-    ":quit", ":exit",
+const COMMANDS: [&str; 14] = [
+    ":files",
+    ":put",
+    ":get",
+    ":reset",
+    ":session",
+    ":keep",
+    ":branch",
+    ":checkpoint",
+    ":checkpoints",
+    ":rollback",
+    ":suspend",
+    ":help",
+    ":quit",
+    ":exit",
 ];
 
 #[derive(Debug, PartialEq, Eq)]
@@ -48,6 +63,13 @@ pub(super) enum Input<'a> {
     Keep,
     Branch {
         count: u32,
+    },
+    Checkpoint {
+        name: Option<&'a str>,
+    },
+    Checkpoints,
+    Rollback {
+        name: &'a str,
     },
     Suspend,
     Help,
@@ -75,6 +97,9 @@ pub(super) fn parse(typed: &str) -> Input<'_> {
                 Ok(count) => Input::Branch { count },
                 Err(_) => Input::Unknown(text),
             },
+            (Some("checkpoint"), name, None, None) => Input::Checkpoint { name },
+            (Some("checkpoints"), None, ..) => Input::Checkpoints,
+            (Some("rollback"), Some(name), None, None) => Input::Rollback { name },
             (Some("suspend"), None, ..) => Input::Suspend,
             (Some("help"), ..) => Input::Help,
             (Some("quit" | "exit" | "q"), None, ..) => Input::Quit,
@@ -126,6 +151,13 @@ mod tests {
         assert_eq!(parse(":branch"), Input::Branch { count: 1 });
         assert_eq!(parse(":branch 3"), Input::Branch { count: 3 });
         assert_eq!(parse(":branch all"), Input::Unknown(":branch all"));
+        assert_eq!(parse(":checkpoint"), Input::Checkpoint { name: None });
+        assert_eq!(parse(":checkpoint before"), Input::Checkpoint { name: Some("before") });
+        assert_eq!(parse(":checkpoint a b"), Input::Unknown(":checkpoint a b"));
+        assert_eq!(parse(":checkpoints"), Input::Checkpoints);
+        assert_eq!(parse(":checkpoints a"), Input::Unknown(":checkpoints a"));
+        assert_eq!(parse(":rollback before"), Input::Rollback { name: "before" });
+        assert_eq!(parse(":rollback"), Input::Unknown(":rollback"));
         assert_eq!(parse(":suspend"), Input::Suspend);
         assert_eq!(parse(":nonsense"), Input::Unknown(":nonsense"));
         assert_eq!(parse(":q"), Input::Quit);
@@ -134,13 +166,13 @@ mod tests {
     #[test]
     fn every_offered_command_is_parsed_and_in_the_help() {
         for pair in commands_beginning_with(":") {
-            let with_words = format!("{} a b", pair.display);
-            let known = [parse(&pair.display), parse(&with_words)]
-                .iter()
-                .any(|input| !matches!(input, Input::Unknown(_)));
+            let known = ["", " a", " a b"].iter().any(|words| {
+                !matches!(parse(&format!("{}{words}", pair.display)), Input::Unknown(_))
+            });
             assert!(known, "{}", pair.display);
             assert!(HELP.contains(&pair.display) || pair.display == ":exit", "{}", pair.display);
         }
         assert_eq!(commands_beginning_with(":re").len(), 1);
+        assert_eq!(commands_beginning_with(":ch").len(), 2);
     }
 }

@@ -156,6 +156,9 @@ impl ReadEvalLoop<'_> {
                     self.screen.write(&format!("{}\n", branch.id))?;
                 }
             }
+            Input::Checkpoint { name } => self.make_checkpoint(name).await?,
+            Input::Checkpoints => self.list_checkpoints().await?,
+            Input::Rollback { name } => self.roll_back(name).await?,
             Input::Suspend => {
                 let image = self.target.suspend(&self.session).await?.image;
                 self.is_kept = true;

@@ -78,6 +78,14 @@ pub(super) fn summary(image: &ImageInfo, now: Timestamp) -> String {
     format!("{}, {}", human::size(image.size_bytes), human::when(image.suspended_at, now))
 }
 
+/// What `sessions show` has of an image.
+pub(super) fn rows(image: &ImageInfo, now: Timestamp) -> [Vec<String>; 2] {
+    [
+        vec!["image".to_owned(), summary(image, now)],
+        vec!["auto resume".to_owned(), human::yes_or_no(image.auto_resume)],
+    ]
+}
+
 /// When a session is deleted unless it is used before; none if never.
 pub(super) fn expires(session: &SessionInfo) -> Option<Timestamp> {
     session.image.map_or(Some(session.expires_at), |image| image.expires_at)
@@ -94,8 +102,9 @@ mod tests {
             size_bytes: 1536,
             suspended_at: "2026-07-01T11:56:01Z".parse().unwrap(),
             expires_at: None,
-            auto_resume: true,
+            auto_resume: false,
         };
         assert_eq!(summary(&image, now), "1.5 KiB, 3 min ago");
+        assert_eq!(rows(&image, now), [["image", "1.5 KiB, 3 min ago"], ["auto resume", "no"]]);
     }
 }

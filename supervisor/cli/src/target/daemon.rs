@@ -23,6 +23,10 @@ impl From<ClientError> for Failure {
                             VIVARIUM_URL, `run` and `repl` need none";
                 return Self::says(Exit::Unavailable, format!("{why}; {hint}"));
             }
+            ClientError::Problem { code, detail, .. } if code == "suspended" => {
+                let why = error_chain(&error);
+                return Self::says(Exit::Error, format!("{why}; {}", how_to_resume(detail)));
+            }
             ClientError::Http { .. } => Exit::Unavailable,
             ClientError::Problem { status, .. } if [429, 503].contains(&status.as_u16()) => {
                 Exit::Unavailable
@@ -33,5 +37,24 @@ impl From<ClientError> for Failure {
             _ => Exit::Error,
         };
         Self::new(exit, &error)
+    }
+}
+
+/// The command for a session that no call resumes; its id is quoted in the daemon's explanation.
+fn how_to_resume(detail: &str) -> String {
+    let id = detail.split('"').nth(1).unwrap_or("SESSION");
+    format!("`vivarium sessions resume {id}` resumes it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vivarium_engine::EngineError;
+
+    #[test]
+    fn the_command_that_resumes_a_session_names_it() {
+        let detail = EngineError::Suspended("demo".to_owned()).to_string();
+        assert_eq!(how_to_resume(&detail), "`vivarium sessions resume demo` resumes it");
+        assert_eq!(how_to_resume(""), "`vivarium sessions resume SESSION` resumes it");
     }
 }

@@ -1,6 +1,9 @@
 //! The operations that only repl uses.
 
-use vivarium_api_types::{AssistReply, BranchRequest, ResetReply, SessionInfo};
+use vivarium_api_types::{
+    AssistReply, BranchRequest, Checkpoint, CheckpointRequest, ResetReply, RollbackRequest,
+    SessionInfo,
+};
 use vivarium_engine::DEFAULT_TENANT;
 
 use super::{Target, client};
@@ -52,6 +55,40 @@ impl Target {
                 .branch_session(session, &BranchRequest { count, checkpoint: None })
                 .await?
                 .sessions),
+        }
+    }
+
+    /// Keeps what a session of a daemon is now, to go back to.
+    pub(crate) async fn make_checkpoint(
+        &self,
+        session: &str,
+        name: Option<&str>,
+    ) -> Result<Checkpoint, Failure> {
+        let request = CheckpointRequest { name: name.map(str::to_owned) };
+        match self {
+            Self::Embedded(_) => Err(needs_daemon("a session that is to have checkpoints")),
+            Self::Daemon(remote) => Ok(client(remote).make_checkpoint(session, &request).await?),
+        }
+    }
+
+    /// The checkpoints of a session of a daemon, the oldest first.
+    pub(crate) async fn checkpoints(&self, session: &str) -> Result<Vec<Checkpoint>, Failure> {
+        match self {
+            Self::Embedded(_) => Err(needs_daemon("a session that is to have checkpoints")),
+            Self::Daemon(remote) => Ok(client(remote).list_checkpoints(session).await?.checkpoints),
+        }
+    }
+
+    /// Has a session of a daemon be what it was at a checkpoint.
+    pub(crate) async fn roll_back(
+        &self,
+        session: &str,
+        checkpoint: &str,
+    ) -> Result<SessionInfo, Failure> {
+        let request = RollbackRequest { checkpoint: checkpoint.to_owned() };
+        match self {
+            Self::Embedded(_) => Err(needs_daemon("a session that is to be rolled back")),
+            Self::Daemon(remote) => Ok(client(remote).roll_back(session, &request).await?),
         }
     }
 
