@@ -91,7 +91,7 @@ async fn what_is_recorded_is_read_back_and_verifies() {
     })
     .unwrap();
     assert_eq!(found.len(), 1);
-    assert!(found[0].ends_with(",uid:0,tenant.pause,t1,ok,,,,,,,"), "{found:?}");
+    assert!(found[0].ends_with(",uid:0,tenant.pause,t1,ok,,,,,,,,,,"), "{found:?}");
 }
 
 #[tokio::test]

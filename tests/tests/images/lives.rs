@@ -98,10 +98,9 @@ fn a_volume_that_a_suspended_session_has_stays() {
     let daemon = images(&[]).config("homes", "allowed = [\"volumes\", \"tenant\"]").start();
     let volume = json!({"name": "v"});
     let _made = daemon.request("POST", "/v1/volumes", Some(&volume)).expect_success();
-    let spec =
-        json!({"id": "a", "home": "tenant", "volumes": [{"name": "v", "path": "/mnt/data"}]});
+    let spec = json!({"id": "a", "home": "tenant", "volumes": [{"name": "v", "path": "/mnt/v"}]});
     let session = daemon.session_with(&spec);
-    let _wrote = session.execute("print('kept', file=open('/mnt/data/f', 'w'))").ok();
+    let _wrote = session.execute("print('kept', file=open('/mnt/v/f', 'w'))").ok();
     let _asleep = suspend(&session).expect_success();
     let delete = |path: &str| daemon.request("DELETE", path, None);
     for (path, code) in [("/v1/volumes/v", "volume_in_use"), ("/v1/homes/@tenant", "home_in_use")] {
@@ -109,7 +108,7 @@ fn a_volume_that_a_suspended_session_has_stays() {
         assert_eq!((refused.status, &refused.json()["code"]), (409, &json!(code)));
         assert!(refused.json()["detail"].to_string().contains("a suspended session has it"));
     }
-    assert_eq!(session.value("open('/mnt/data/f').read()"), "'kept\\n'");
+    assert_eq!(session.value("open('/mnt/v/f').read()"), "'kept\\n'");
     assert_eq!(session.request("DELETE", "", None).status, 204);
     assert_eq!((delete("/v1/volumes/v").status, delete("/v1/homes/@tenant").status), (204, 204));
     daemon.stop_and_check();
