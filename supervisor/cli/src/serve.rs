@@ -21,6 +21,9 @@ use super::exit::{Exit, Failure};
 use super::options::{self, ConfigOptions};
 use reload::Running;
 
+/// How long it may take to suspend and end sessions.
+const SUSPENDING_WITHIN: Duration = Duration::from_secs(180);
+
 /// Where to serve.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "SIGTERM stops the daemon in an orderly way, a second one at once; SIGHUP \
@@ -138,7 +141,10 @@ fn announce(config: &Config, listeners: &[Listener], dropped: bool) {
 
 /// Waits for executions to end, ends the sessions, and then stops the server.
 async fn drain(engine: Engine, stop: oneshot::Sender<()>, sockets: UnixSockets) {
-    engine.shutdown(engine.settings().session.exec_timeout).await;
+    let grace = engine.settings().session.exec_timeout;
+    let asking = tokio::spawn(shutdown::ask_for_time(grace + SUSPENDING_WITHIN));
+    engine.shutdown(grace).await;
+    asking.abort();
     drop(sockets);
     drop(stop);
 }

@@ -8,6 +8,10 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+/// How long the service manager waits for the next word of a daemon that stops.
+const WORD_WITHIN: Duration = Duration::from_secs(15);
 
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +70,18 @@ pub fn notify_reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => notify(&[NotifyState::Reloading, now]),
         Err(error) => tracing::warn!(%error, "cannot read the monotonic clock"),
+    }
+}
+
+/// Has the service manager wait for a daemon that stops, also beyond the unit's TimeoutStopSec=, for up to `most`
+/// (EXTEND_TIMEOUT_USEC of `sd_notify(3)`).
+pub async fn ask_for_time(most: Duration) {
+    let mut ticks = tokio::time::interval(WORD_WITHIN / 3);
+    let end = Instant::now() + most;
+    while Instant::now() < end {
+        ticks.tick().await;
+        let micros = u32::try_from(WORD_WITHIN.as_micros()).unwrap_or(u32::MAX);
+        notify(&[NotifyState::ExtendTimeoutUsec(micros)]);
     }
 }
 

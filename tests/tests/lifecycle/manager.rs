@@ -16,6 +16,23 @@ fn the_watchdog_is_fed() {
     daemon.stop_and_check();
 }
 
+/// Sessions that are suspended may take longer than the unit's TimeoutStopSec=.
+#[test]
+fn a_daemon_that_stops_asks_for_the_time_it_takes() {
+    let mut daemon = Setup::default().start();
+    let mut client = Client::connect(&daemon.unix());
+    let session = daemon.session();
+    let body = br#"{"code": "while True: pass", "timeout_ms": 2000}"#;
+    client.ask("POST", &session.path("/execute"), &[], Some(body));
+    session.until_state("running");
+    assert!(!daemon.told_manager().contains("EXTEND_TIMEOUT_USEC"));
+    daemon.signal(Signal::SIGTERM);
+    wait::until_true("its question", || {
+        daemon.told_manager().contains("EXTEND_TIMEOUT_USEC=15000000")
+    });
+    assert!(daemon.wait().success());
+}
+
 #[test]
 fn sockets_of_a_socket_unit_are_used() {
     let dir = program::temp_dir();

@@ -16,6 +16,7 @@ from support import (
     processes,
     run,
     show,
+    templates_are_ready,
     wait_until,
 )
 
@@ -28,20 +29,32 @@ def installed_version():
 
 class Package(unittest.TestCase):
     def test_an_upgrade_restarts_the_service_and_keeps_what_was_configured(self):
+        original = CONFIG.read_text()
+        self.addCleanup(CONFIG.write_text, original)
+        CONFIG.write_text(
+            original.replace("[environments.default]", "[environments.default]\nimages = true", 1)
+        )
+        run("systemctl", "restart", SERVICE)
+        wait_until("templates are there", templates_are_ready)
         before, config = installed_version(), CONFIG.read_text()
         granted = pathlib.Path("/etc/subuid").read_text()
         for old in glob.glob("/root/*.deb"):
             os.unlink(old)
         run("cp", *glob.glob(f"{PACKAGES}/newer/*.deb"), "/root")
         pathlib.Path("/var/lib/vivarium/kept").write_text("of the operator's")
-        Session()
+        session = Session()
+        session.execute("x = 41")
         show_said(follow("Upgrade"))
         self.assertNotEqual(installed_version(), before)
         self.assertEqual(CONFIG.read_text(), config)
         self.assertEqual(pathlib.Path("/etc/subuid").read_text(), granted)
         self.assertTrue(os.path.exists("/var/lib/vivarium/kept"))
         self.assertEqual(show(SERVICE, "ActiveState"), "active")
-        self.assertEqual(api("GET", "/v1/sessions")["sessions"], [])
+        wait_until("templates are there", templates_are_ready)
+        states = [(one["id"], one["state"]) for one in api("GET", "/v1/sessions")["sessions"]]
+        self.assertEqual(states, [(session.id, "suspended")])
+        self.assertEqual(session.execute("x + 1")["result"]["repr"], "42")
+        session.delete()
         self.assertEqual(api("POST", "/v1/run", {"code": "6 * 7"})["result"]["repr"], "42")
 
     def test_removed_and_installed_again_it_is_as_it_was(self):
