@@ -295,12 +295,11 @@ impl Daemon {
         if let Some(before) = before {
             assert_eq!(self.taken(), before + 1, "not from the pool: {spec}\n{}", self.log());
         }
-        let session = Session::named(self, info["id"].as_str().unwrap());
+        let mut session = Session::named(self, info["id"].as_str().unwrap());
         // To be saved a kernel forks.
         let can_fork = spec["limits"]["max_procs"] != 1;
         if self.start_mode == StartMode::Resumed && can_fork {
-            let _asleep = session.request("POST", "/suspend", None).expect_success();
-            let _awake = session.request("POST", "/resume", None).expect_success();
+            session = self.sleep_or_branch(session);
         }
         self.check_start_mode();
         session

@@ -1,6 +1,6 @@
 //! How the kernels of sessions start, and the check that they did so.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
 use crate::host;
@@ -136,6 +136,20 @@ impl Daemon {
     pub fn any_session(&self, spec: &Value) -> Session<'_> {
         let info = self.request("POST", "/v1/sessions", Some(spec)).expect_success();
         Session::named(self, info["id"].as_str().unwrap())
+    }
+
+    /// The same session, resumed; with `VIVARIUM_TEST_BRANCHED` its branch instead.
+    #[track_caller]
+    pub(crate) fn sleep_or_branch<'d>(&'d self, session: Session<'d>) -> Session<'d> {
+        if std::env::var_os("VIVARIUM_TEST_BRANCHED").is_none() {
+            let _asleep = session.request("POST", "/suspend", None).expect_success();
+            let _awake = session.request("POST", "/resume", None).expect_success();
+            return session;
+        }
+        let one = json!({"count": 1});
+        let branches = session.request("POST", "/branch", Some(&one)).expect_success();
+        assert_eq!(session.request("DELETE", "", None).status, 204);
+        Session::named(self, branches["sessions"][0]["id"].as_str().unwrap())
     }
 
     /// The templates' processes: the Pythons that the daemon itself has started.

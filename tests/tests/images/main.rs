@@ -5,6 +5,7 @@
 mod bounds;
 mod branches;
 mod checkpoints;
+mod cycles;
 mod full;
 mod hostile;
 mod kills;

@@ -12,18 +12,18 @@ use crate::{images, of_two_tenants, session_named, suspend};
 const TAR: (&str, &str) = ("content-type", "application/x-tar");
 
 /// Daemons of one key.
-struct Fleet {
+pub(crate) struct Fleet {
     keys: tempfile::TempDir,
 }
 
 impl Fleet {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let keys = tempfile::tempdir().unwrap();
         fs::write(keys.path().join("key"), [7; 32]).unwrap();
         Self { keys }
     }
 
-    fn host(&self) -> Setup {
+    pub(crate) fn host(&self) -> Setup {
         let line = format!("key_file = {:?}", self.keys.path().join("key"));
         images(&["json"]).config("images", &line)
     }
@@ -34,13 +34,13 @@ fn get(daemon: &Daemon, path: &str) -> Response {
 }
 
 #[track_caller]
-fn exported(daemon: &Daemon, id: &str) -> Vec<u8> {
+pub(crate) fn exported(daemon: &Daemon, id: &str) -> Vec<u8> {
     let answer = get(daemon, &format!("/v1/images/{id}/export"));
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.body
 }
 
-fn import(daemon: &Daemon, query: &str, image: &[u8]) -> Response {
+pub(crate) fn import(daemon: &Daemon, query: &str, image: &[u8]) -> Response {
     let path = format!("/v1/images{query}");
     Client::connect(&daemon.unix()).send("POST", &path, &[TAR], Some(image))
 }
