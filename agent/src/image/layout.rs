@@ -11,6 +11,9 @@ use super::SHARED_MAX_BYTES;
 use super::format::{Kind, MAPPING_BYTES, Mapping};
 use super::template::Template;
 
+/// What the kernel puts after the path of a file that is gone (proc_pid_maps(5)).
+pub(super) const DELETED: &[u8] = b" (deleted)";
+
 /// Where files without a name are memory of the session alone: mmap(2), MAP_ANONYMOUS; sem_overview(7) and
 /// shm_overview(7); memfd_create(2).
 const OF_NOBODY: [&[u8]; 3] = [b"/dev/zero", b"/dev/shm/", b"/memfd:"];
@@ -129,6 +132,7 @@ pub(super) fn write_own(
     let mut last: (&[u8], _) = (&[], (0, 0));
     let mut shared_bytes = 0;
     for line in lines(text).filter(|line| line.start != skipped) {
+        let line = Line { name: name_of(&line, template), ..line };
         let kind = kind(&line, template)?;
         if kind == Kind::Shared {
             shared_bytes += line.end - line.start;
@@ -149,8 +153,10 @@ pub(super) fn write_own(
         if kind == Kind::File {
             if last.0 != line.name {
                 let identity = match identity(line.name) {
+                    // It is the template's, whatever is there now.
+                    _ if line.name == template.library => (0, 0),
                     Ok(identity) if is_sound(line.name) => identity,
-                    // Not in sight of sessions: the agent's library, the interpreter on a mount of its own.
+                    // Not in sight of sessions: an interpreter on a mount of its own.
                     Err(_) if template.files.iter().any(|name| name == line.name) => (0, 0),
                     _ => return Err(SaveError::DeletedFile(line.start)),
                 };
@@ -178,6 +184,12 @@ pub(super) fn write_own(
     Ok((count, paths_len))
 }
 
+/// The name of a mapping. The agent's library keeps its own when an upgrade has replaced it.
+fn name_of<'a>(line: &Line<'a>, template: &Template) -> &'a [u8] {
+    let path = line.name.strip_suffix(DELETED).filter(|path| *path == template.library);
+    path.unwrap_or(line.name)
+}
+
 fn kind(line: &Line<'_>, template: &Template) -> Result<Kind, SaveError> {
     Ok(match line.name {
         b"[stack]" => Kind::Stack,
@@ -187,7 +199,7 @@ fn kind(line: &Line<'_>, template: &Template) -> Result<Kind, SaveError> {
         [b'[', ..] => Kind::Fixed,
         _ if line.shared && template.shared.contains(&(line.start..line.end)) => Kind::Fixed,
         // Without children nobody shares it.
-        name if line.shared && name.ends_with(b" (deleted)") => {
+        name if line.shared && name.ends_with(DELETED) => {
             if !OF_NOBODY.iter().any(|place| name.starts_with(place)) {
                 return Err(SaveError::DeletedFile(line.start));
             }
@@ -197,7 +209,7 @@ fn kind(line: &Line<'_>, template: &Template) -> Result<Kind, SaveError> {
         name if name.starts_with(b"/memfd:") && line.inode == template.identity().inode => {
             Kind::Template
         }
-        name if name.ends_with(b" (deleted)") => return Err(SaveError::DeletedFile(line.start)),
+        name if name.ends_with(DELETED) => return Err(SaveError::DeletedFile(line.start)),
         _ => Kind::File,
     })
 }

@@ -20,7 +20,7 @@ use nix::unistd::ftruncate;
 use sha2::{Digest, Sha256};
 
 use super::format::{FINGERPRINT_BYTES, PAGE_BYTES};
-use super::layout::{Line, is_own, lines, pagemap};
+use super::layout::{DELETED, Line, is_own, lines, pagemap};
 use crate::sys::{self, Piece, Replacing, Sharing, SingleThreaded};
 
 /// What kernels know of their template.
@@ -31,6 +31,8 @@ pub(super) struct Template {
     pub(super) thread_id_address: usize,
     /// The names of the files that it has mapped.
     pub(super) files: Vec<Vec<u8>>,
+    /// The path of the agent's library.
+    pub(super) library: Vec<u8>,
     /// What is shared with other processes, and can not be written to.
     pub(super) shared: Vec<Range<usize>>,
 }
@@ -95,6 +97,9 @@ pub(crate) fn share_memory(thread: SingleThreaded) -> io::Result<()> {
     let mut moved: Vec<(Range<usize>, ProtFlags, u64)> = Vec::new();
     let mut layout = Vec::new();
     let mut len = 0;
+    let code = (share_memory as *const ()).addr();
+    let library = lines(&text).find(|line| (line.start..line.end).contains(&code));
+    let library = library.map_or(&[][..], |line| line.name);
     for line in lines(&text) {
         if line.name.starts_with(b"/") && files.iter().all(|name| name != line.name) {
             files.push(line.name.to_vec());
@@ -112,7 +117,7 @@ pub(crate) fn share_memory(thread: SingleThreaded) -> io::Result<()> {
         write!(layout, "{start:x} {end:x} {held:x} {offset:x} {protection} {shared} ")?;
         layout.extend_from_slice(name);
         layout.push(b' ');
-        write_identity(&line, &mut layout)?;
+        write_identity(&line, library, &mut layout)?;
         layout.push(b'\n');
         len += held;
     }
@@ -156,20 +161,22 @@ pub(crate) fn share_memory(thread: SingleThreaded) -> io::Result<()> {
     }
     let fingerprint = hash.finalize().into();
     let identity = Mutex::new(Identity { inode, fingerprint });
-    let template = Template { identity, thread_id_address, files, shared };
+    let library = library.strip_suffix(DELETED).unwrap_or(library).to_vec();
+    let template = Template { identity, thread_id_address, files, library, shared };
     let mut memory = MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
     *memory = Some(file.into());
     TEMPLATE.set(template).map_err(|_| io::Error::other("the memory is in a file already"))
 }
 
-/// Of a file: its size and time, or, where it has no path, the SHA-256 of what is mapped.
-fn write_identity(line: &Line<'_>, to: &mut Vec<u8>) -> io::Result<()> {
+/// Of a file: its size and time, or the SHA-256 of what is mapped, where it has no path or is the agent's library, which
+/// upgrades replace by the same.
+fn write_identity(line: &Line<'_>, library: &[u8], to: &mut Vec<u8>) -> io::Result<()> {
     if line.inode == 0 {
         return Ok(());
     }
     let found = fs::metadata(OsStr::from_bytes(line.name));
     match found {
-        Ok(found) if found.ino() == line.inode => {
+        Ok(found) if found.ino() == line.inode && line.name != library => {
             write!(to, "{} {}.{}", found.size(), found.mtime(), found.mtime_nsec())
         }
         _ if line.protection & 1 == 0 => Ok(()),

@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use vivarium_tests::host;
+use vivarium_tests::program::Runner;
+
 use crate::{images, session_named, suspend};
 
 const MODULES: [&str; 3] = ["json", "sqlite3", "decimal"];
@@ -44,6 +47,25 @@ fn a_session_is_resumed_with_the_longest_idle_timeout_that_there_is_now() {
     assert_eq!(session.value("x"), "41");
     let shown = session.request("GET", "", None).expect_success();
     assert_eq!(shown["idle_timeout_ms"], 600_000);
+    daemon.stop_and_check();
+}
+
+/// As an upgrade has it: the files are new before the daemon is told to end.
+#[test]
+fn a_daemon_whose_files_were_replaced_by_the_same_suspends_its_sessions() {
+    let owned = || images(&MODULES).runner(Runner::User(host::user_of_daemons()));
+    let daemon = owned().start();
+    let session = session_named(&daemon, "a");
+    let _made = session.execute("x = 41").ok();
+    for name in ["vivarium", "vivarium-agent", "libvivarium_agent.so"] {
+        let (path, new) = (daemon.dir().join(name), daemon.dir().join("new"));
+        let _bytes = fs::copy(&path, &new).unwrap();
+        fs::rename(&new, &path).unwrap();
+    }
+    let daemon = owned().in_place_of(daemon.stop_and_keep()).start();
+    let session = vivarium_tests::Session::named(&daemon, "a");
+    assert_eq!(session.info()["state"], "suspended", "{}", daemon.log());
+    assert_eq!(session.value("x"), "41");
     daemon.stop_and_check();
 }
 
