@@ -88,8 +88,8 @@ impl Family for Images {
             refused: register.counter(
                 "vivarium_suspend_refusals_total",
                 &["reason"],
-                "What kept sessions from being suspended, by `reason`: `threads`, `processes`, \
-                 `contexts`, `descriptors`, `timers`, `memory`, `files`, `executed`, `other`.",
+                "What kept sessions from being suspended, and checkpoints after executions from being made, by \
+                 `reason`: `threads`, `processes`, `contexts`, `descriptors`, `timers`, `memory`, `files`, `executed`, `other`.",
             )?,
             resumed: register.counter(
                 "vivarium_resumes_total",

@@ -222,6 +222,7 @@ impl Outcome {
             state: self.state,
             kernel: self.kernel.clone(),
             session_created: self.session_created,
+            rolled_back: self.rolled_back,
             exit_code: self.exit_code,
             stdout_bytes: self.stdout_bytes,
             stdout: String::new(),

@@ -57,6 +57,9 @@ pub struct DoneEvent<'a> {
     /// Whether variables and modules of the session survived.
     #[schema(schema_with = schema::names::<State>)]
     pub state: State,
+    /// Whether variables were lost, and the session was rolled back to its last checkpoint.
+    #[serde(default)]
+    pub rolled_back: bool,
     /// Null if it was rejected before there was a kernel.
     pub kernel: Option<Cow<'a, KernelInfo>>,
     /// Whether this request created the session.
@@ -88,6 +91,7 @@ impl<'a> DoneEvent<'a> {
             cause: outcome.cause,
             detail: Cow::Borrowed(&outcome.detail),
             state: outcome.state,
+            rolled_back: outcome.rolled_back,
             kernel: outcome.kernel.as_ref().map(Cow::Borrowed),
             session_created: outcome.session_created,
             exit_code: outcome.exit_code,

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 use utoipa::{IntoParams, ToSchema};
 
 use super::SessionInfo;
@@ -105,11 +106,27 @@ pub struct BranchReply {
     pub sessions: Vec<SessionInfo>,
 }
 
+/// Which checkpoints a session has.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum CheckpointMode {
+    /// None.
+    Off,
+    /// Those that requests make.
+    #[default]
+    Named,
+    /// And one after every execution.
+    Each,
+}
+
 /// How to name a checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointRequest {
-    /// 1 to 64 of A-Z a-z 0-9 _ -; null for the least number that none of the session's has.
+    /// 1 to 64 of A-Z a-z 0-9 _ -, but none of `after-` and a number; null for the least number that none of the session's has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }

@@ -22,6 +22,7 @@ mod image;
 mod kept;
 mod limits;
 mod listen_addr;
+mod listing;
 mod mime;
 mod notebook;
 mod object;
@@ -69,12 +70,14 @@ pub use homes::{
     HomeInfo, HomeKind, HomeList, StorageInfo, VolumeInfo, VolumeList, VolumeMount, VolumeSpec,
 };
 pub use image::{
-    BranchReply, BranchRequest, Checkpoint, CheckpointList, CheckpointRequest, ExportParams,
-    ImageInfo, ImagePage, ImageableReply, ImportParams, MAX_BRANCHES, RollbackRequest, StoredImage,
+    BranchReply, BranchRequest, Checkpoint, CheckpointList, CheckpointMode, CheckpointRequest,
+    ExportParams, ImageInfo, ImagePage, ImageableReply, ImportParams, MAX_BRANCHES,
+    RollbackRequest, StoredImage,
 };
 pub use kept::{ExecutionInfo, ExecutionKind, ExecutionPage, ExecutionSummary, Progress};
 pub use limits::{LimitsInfo, LimitsSpec};
 pub use listen_addr::ListenAddr;
+pub use listing::{Page, SessionFilters, SessionQuery};
 pub use mime::is_text;
 pub use notebook::{NotebookOutput, Place};
 pub use object::Object;
@@ -83,8 +86,8 @@ pub use patch::{Change, SessionPatch};
 pub use policy::{PolicyEntry, PolicySource, PolicyValue};
 pub use preview::{PreviewReply, PreviewRequest};
 pub use request::{
-    ExecuteRequest, FileFormat, FileSpec, MAX_METADATA_BYTES, OutputSpec, Page, ReprSpec,
-    RunRequest, SessionFilters, SessionQuery, SessionSpec,
+    ExecuteRequest, FileFormat, FileSpec, MAX_METADATA_BYTES, OutputSpec, ReprSpec, RunRequest,
+    SessionSpec,
 };
 pub use response::{
     Capacity, ChangedFile, Display, EncodedImage, EnvironmentInfo, ExecutionUsage, HostInfo,

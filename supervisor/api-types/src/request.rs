@@ -12,7 +12,7 @@ use vivarium_protocol::policy::Network;
 
 use super::schema;
 use super::{
-    AnswerForm, ApprovalSpec, HomeKind, Keep, LimitsSpec, MaxChars, SessionState, VolumeMount,
+    AnswerForm, ApprovalSpec, CheckpointMode, HomeKind, Keep, LimitsSpec, MaxChars, VolumeMount,
 };
 
 /// The most a session's metadata may take as JSON, in bytes.
@@ -102,6 +102,16 @@ pub struct SessionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(default = true)]
     pub auto_resume: Option<bool>,
+    /// Which checkpoints it has: `off`, `named` (those that requests make) or `each` (and one after every
+    /// execution); as `images.checkpoint` says if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schema::names::<CheckpointMode>)]
+    pub checkpoint: Option<CheckpointMode>,
+    /// Whether code that loses its kernel has the session roll back to its last checkpoint, before it is
+    /// answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(default = false)]
+    pub auto_rollback: Option<bool>,
 }
 
 /// A file to put into the workdir before the code runs: `text`, or `data` in base64.
@@ -346,55 +356,4 @@ pub struct RunRequest {
     /// End it, and its session, when the client goes away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_on_disconnect: bool,
-}
-
-/// A part of a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields, default)]
-#[into_params(parameter_in = Query)]
-pub struct Page {
-    /// At most this many, 1 to 1000.
-    #[param(default = 100, minimum = 1, maximum = 1000)]
-    pub limit: usize,
-    /// The `next` of the previous part.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
-}
-
-impl Default for Page {
-    fn default() -> Self {
-        Self { limit: 100, after: None }
-    }
-}
-
-/// Which sessions to list: those that have all of what is given.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SessionQuery {
-    pub page: Page,
-    /// One of these states; any if empty.
-    pub state: Vec<SessionState>,
-    /// Metadata that has these values.
-    pub metadata: BTreeMap<String, String>,
-}
-
-impl SessionQuery {
-    /// Whether a session in this state, with this metadata, has all of what is asked for.
-    #[must_use]
-    pub fn admits(&self, state: SessionState, metadata: &BTreeMap<String, String>) -> bool {
-        (self.state.is_empty() || self.state.contains(&state))
-            && self.metadata.iter().all(|(key, value)| metadata.get(key) == Some(value))
-    }
-}
-
-/// The filters of a [`SessionQuery`], for the OpenAPI document.
-#[derive(Debug, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "described here, read one by one")]
-pub struct SessionFilters {
-    /// Only sessions in this state. Given several times: in one of these states.
-    state: Option<Vec<SessionState>>,
-    /// Only sessions whose metadata has this value under this key: `metadata[KEY]=VALUE`. Given
-    /// several times: those that have all of them.
-    #[param(style = DeepObject, explode)]
-    metadata: Option<BTreeMap<String, String>>,
 }

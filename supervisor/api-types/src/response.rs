@@ -46,6 +46,9 @@ pub struct Outcome {
     /// Whether variables and modules of the session survived.
     #[schema(schema_with = schema::names::<State>)]
     pub state: State,
+    /// Whether variables were lost, and the session was rolled back to its last checkpoint.
+    #[serde(default)]
+    pub rolled_back: bool,
     /// Null if it was rejected before there was a kernel.
     pub kernel: Option<KernelInfo>,
     /// Whether this request created the session.

@@ -14,7 +14,7 @@ use vivarium_server::config::{self, Config, Host, Sources};
 use super::exit::{Exit, Failure};
 use super::print;
 
-pub(super) use session::{EnvOption, HomeOptions, SessionOptions, named, pairs};
+pub(super) use session::{CheckpointOptions, EnvOption, HomeOptions, SessionOptions, named, pairs};
 
 const CONFIGURATION: &str = "Configuration; `vivarium config show` prints the values in effect";
 

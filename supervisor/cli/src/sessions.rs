@@ -16,7 +16,9 @@ use vivarium_server::config::duration;
 use super::contexts::reset_done;
 use super::exit::{Exit, Failure};
 use super::inputs::milliseconds;
-use super::options::{DaemonOptions, EnvOption, HomeOptions, SessionOptions, named, pairs};
+use super::options::{
+    CheckpointOptions, DaemonOptions, EnvOption, HomeOptions, SessionOptions, named, pairs,
+};
 use super::terminal::escape;
 use super::{human, print, target};
 use images::SessionsArgs;
@@ -73,6 +75,8 @@ pub(super) struct CreateArgs {
     /// Resumes the session by request only, not by any call
     #[arg(long, help_heading = "New session")]
     no_auto_resume: bool,
+    #[command(flatten)]
+    checkpoints: CheckpointOptions,
     /// Attaches a string, by which `list` finds the session; repeatable
     #[arg(long, value_name = "NAME=VALUE", help_heading = "New session")]
     metadata: Vec<String>,
@@ -173,6 +177,8 @@ impl CreateArgs {
             env: self.env.read()?,
             deadline: self.deadline,
             auto_resume: self.no_auto_resume.then_some(false),
+            checkpoint: self.checkpoints.mode(),
+            auto_rollback: self.checkpoints.rolls_back(),
             metadata: pairs("--metadata", &self.metadata)?,
             home: self.home.home(),
             volumes: self.home.volumes(),

@@ -14,6 +14,7 @@ pub(crate) mod bases;
 mod checkpoints;
 mod key_file;
 mod obstacle;
+mod parts;
 mod place;
 pub(crate) mod portable;
 mod record;
@@ -36,6 +37,7 @@ use self::bases::Bases;
 use self::checkpoints::Checkpoints;
 pub use self::key_file::{ImageKeyError, check_image_key};
 pub(crate) use self::obstacle::Obstacle;
+pub(crate) use self::parts::KnownParts;
 pub(crate) use self::place::Place;
 use self::place::Slot;
 pub(crate) use self::record::{Image, KernelFile, Record, Unfinished};
@@ -177,8 +179,10 @@ impl Images {
     /// How many a tenant has, checkpoints too, and their bytes.
     pub(crate) fn used_by(&self, tenant: &str) -> (u64, u64) {
         let suspended = of(&lock(&self.suspended), tenant, "").cloned().collect::<Vec<_>>();
-        let all = suspended.into_iter().chain(self.checkpoints.records_of(tenant));
-        all.fold((0, 0), |(count, bytes), record| (count + 1, bytes + record.size_bytes))
+        let checkpoints = self.checkpoints.used_by(tenant);
+        suspended
+            .iter()
+            .fold(checkpoints, |(count, bytes), record| (count + 1, bytes + record.size_bytes))
     }
 
     /// The tenants and ids of those whose time is over.
@@ -190,14 +194,10 @@ impl Images {
 
     /// How many each tenant has, checkpoints too, and their bytes.
     pub(crate) fn totals(&self) -> BTreeMap<String, (u64, u64)> {
-        let mut totals: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        let mut add = |record: &Record| {
-            let (count, bytes) = totals.entry(record.info.tenant.clone()).or_default();
-            (*count, *bytes) = (*count + 1, *bytes + record.size_bytes);
-        };
-        lock(&self.suspended).values().for_each(|record| add(record));
-        self.checkpoints.records().iter().for_each(|record| add(record));
-        totals
+        let suspended =
+            lock(&self.suspended).keys().map(|(tenant, _)| tenant.clone()).collect::<BTreeSet<_>>();
+        let tenants = suspended.into_iter().chain(self.checkpoints.tenants());
+        tenants.map(|tenant| (tenant.clone(), self.used_by(&tenant))).collect()
     }
 
     /// A directory for an image that is being made. Dropped, it is removed.
@@ -208,11 +208,20 @@ impl Images {
         Ok(Unfinished { dir, key: self.key.clone(), image: Uuid::new_v4() })
     }
 
-    /// The same with the content of an image that there is. Blocks.
-    pub(crate) fn begin_with(&self, tenant: &str, image: &Image) -> io::Result<Unfinished> {
-        let unfinished = Unfinished { image: image.record.image, ..self.begin(tenant)? };
+    /// The same with the content of an image that there is, and what its record says then. Blocks.
+    pub(crate) fn begin_with(
+        &self,
+        tenant: &str,
+        image: &Image,
+    ) -> io::Result<(Unfinished, Record)> {
+        let mut unfinished = self.begin(tenant)?;
+        if image.record.parts.is_some() {
+            let record = image.write_whole(&unfinished)?;
+            return Ok((unfinished, record));
+        }
+        unfinished.image = image.record.image;
         fs::hard_link(image.dir.join(KERNEL), unfinished.dir.path().join(KERNEL))?;
-        Ok(unfinished)
+        Ok((unfinished, Record::clone(&image.record)))
     }
 
     /// Puts a whole image in its place: from now on the session is suspended. Blocks.

@@ -34,6 +34,7 @@ mod adjustable;
 mod audited;
 mod cause;
 mod channel;
+mod checkpointing;
 mod deadlines;
 mod egress;
 mod execution;
@@ -57,6 +58,7 @@ pub mod transfer;
 
 pub use actor::{AwaitedApproval, MAX_COMMANDS, MAX_CONTEXTS, from_pooled, spawn};
 pub use adjustable::{Adjustable, Deadline};
+pub(crate) use checkpointing::{LostState, Making};
 pub use execution::{ContextRefusal, Interrupted, QueuedExecution, Refusal, ResetDone, WorkSpec};
 pub use launch::{LaunchContext, LaunchPlan};
 pub use output::{mime_bundle, mime_sizes};
@@ -192,6 +194,7 @@ pub struct Session {
     egress: OnceLock<Arc<SessionEgress>>,
     /// Held by each call that is to begin something in it, and by who keeps all of them from it.
     calls: Arc<tokio::sync::RwLock<()>>,
+    checkpointing: checkpointing::Checkpointing,
     /// The right to each of its transfers.
     transfers: Arc<Semaphore>,
     /// The right to each of its watchers of files.
@@ -232,6 +235,7 @@ impl Session {
             scope: OnceLock::new(),
             memory: OnceLock::new(),
             calls: Arc::default(),
+            checkpointing: checkpointing::Checkpointing::default(),
             stores: OnceLock::new(),
             spec: OnceLock::new(),
             before: OnceLock::new(),

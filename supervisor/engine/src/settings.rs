@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use vivarium_api_types::CheckpointMode;
 use vivarium_api_types::{ListenAddr, PolicySource};
 pub use vivarium_audit::{Fsync, OnFull, Settings as Audit};
 use vivarium_protocol::layer::Layer;
@@ -173,6 +174,10 @@ pub struct Images {
     /// Of each tenant's images together, in MiB.
     pub max_mb: Limit,
     pub max_per_tenant: Limit,
+    /// Which checkpoints a session has that does not say.
+    pub checkpoint: CheckpointMode,
+    /// How many a session keeps of those that are made by themselves.
+    pub checkpoints_kept: Limit,
     /// Time after which a suspended session is deleted.
     pub expire_after: Option<Duration>,
 }

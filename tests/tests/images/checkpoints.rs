@@ -10,23 +10,23 @@ use vivarium_tests::{Daemon, Session};
 
 use crate::{images, session_named, suspend};
 
-fn make(session: &Session<'_>, name: &str) -> Response {
+pub(crate) fn make(session: &Session<'_>, name: &str) -> Response {
     session.request("POST", "/checkpoints", Some(&json!({"name": name})))
 }
 
-fn roll_back(session: &Session<'_>, name: &str) -> Response {
+pub(crate) fn roll_back(session: &Session<'_>, name: &str) -> Response {
     session.request("POST", "/rollback", Some(&json!({"checkpoint": name})))
 }
 
 #[track_caller]
-fn names(session: &Session<'_>) -> Vec<String> {
+pub(crate) fn names(session: &Session<'_>) -> Vec<String> {
     let listed = session.request("GET", "/checkpoints", None).expect_success();
     let all = listed["checkpoints"].as_array().unwrap();
     all.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Directories of checkpoints on disk.
-fn on_disk(daemon: &Daemon) -> usize {
+pub(crate) fn on_disk(daemon: &Daemon) -> usize {
     let root = daemon.dir().join("state/images/.checkpoints/default");
     let sessions = fs::read_dir(root).into_iter().flatten().map(|entry| entry.unwrap());
     let sessions = sessions.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));

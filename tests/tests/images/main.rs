@@ -6,6 +6,7 @@ mod bounds;
 mod branches;
 mod checkpoints;
 mod cycles;
+mod each;
 mod full;
 mod hostile;
 mod kills;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use vivarium_api_types::{
-    ApprovalRule, ApprovalSpec, Cores, HomeKind, LimitsSpec, SessionSpec, VolumeMount,
+    ApprovalRule, ApprovalSpec, CheckpointMode, Cores, HomeKind, LimitsSpec, SessionSpec,
+    VolumeMount,
 };
 use vivarium_protocol::policy::Network;
 use vivarium_protocol::units::Limit;
@@ -14,6 +15,8 @@ use crate::exit::{Exit, Failure};
 
 const NETWORKS: [Network; 4] = [Network::None, Network::Loopback, Network::Trusted, Network::Full];
 const RULES: [ApprovalRule; 3] = [ApprovalRule::Allow, ApprovalRule::Ask, ApprovalRule::Deny];
+const CHECKPOINTS: [CheckpointMode; 3] =
+    [CheckpointMode::Off, CheckpointMode::Named, CheckpointMode::Each];
 const HOMES: [HomeKind; 3] = [HomeKind::Off, HomeKind::Session, HomeKind::Tenant];
 
 #[derive(Debug, Default, Args)]
@@ -37,6 +40,28 @@ pub(crate) struct SessionOptions {
     environment: Option<String>,
     #[command(flatten)]
     limits: LimitOptions,
+}
+
+/// What a new session can go back to.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "New session")]
+pub(crate) struct CheckpointOptions {
+    /// Which checkpoints it has: `named` ones, or also one after `each` execution [default: images.checkpoint]
+    #[arg(long, value_name = "MODE", value_parser = named(CHECKPOINTS))]
+    checkpoint: Option<CheckpointMode>,
+    /// Rolls the session back to its last checkpoint where code loses its kernel
+    #[arg(long)]
+    auto_rollback: bool,
+}
+
+impl CheckpointOptions {
+    pub(crate) const fn mode(&self) -> Option<CheckpointMode> {
+        self.checkpoint
+    }
+
+    pub(crate) const fn rolls_back(&self) -> Option<bool> {
+        if self.auto_rollback { Some(true) } else { None }
+    }
 }
 
 /// What of a daemon's files a new session has.

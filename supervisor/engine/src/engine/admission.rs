@@ -23,7 +23,7 @@ impl Engine {
     /// A tenant's session. An id that no session can have is as unknown as any other.
     pub(super) fn find(&self, tenant: &str, id: &str) -> Result<Arc<Session>, EngineError> {
         match self.inner.registry.get(tenant, id) {
-            Some(session) if !session.is_suspended() => Ok(session),
+            Some(session) if !session.is_asleep() => Ok(session),
             None if !self.has_image(tenant, id) => Err(EngineError::UnknownSession(id.to_owned())),
             _ => Err(EngineError::Suspended(id.to_owned())),
         }
@@ -140,6 +140,8 @@ impl Engine {
             let reason = format!("the operator does not allow this tenant {base:?}");
             return Err(EngineError::invalid("environment", reason));
         }
+        let has_images = settings.environments.get(&base).is_some_and(|it| it.images);
+        request::checkpoints(has_images, spec.checkpoint, spec.auto_rollback)?;
         let limits = request::limits(&settings.sandbox.limits, spec.limits)?;
         let wanted = request::network(&settings, prepared.isolates_full(), spec.network)?;
         let network = prepared.network(&settings, wanted);
@@ -214,6 +216,7 @@ impl Engine {
         };
         match self.inner.registry.insert(tenant, &id, own_max, max, make) {
             Ok(session) => {
+                self.tend_checkpoints(&session);
                 if let Some(egress) = egress {
                     self.serve_egress(&session, egress);
                 }

@@ -100,6 +100,8 @@ pub enum EngineError {
     UnknownCheckpoint(String),
     #[error("this session has a checkpoint {0:?} already: delete it first")]
     CheckpointExists(String),
+    #[error("the session has no checkpoints: it was made so, or images.checkpoint says so")]
+    CheckpointsOff,
     /// The tenant has as many images as it may, or as many bytes of them.
     #[error("the tenant's suspended sessions and checkpoints fill their room ({key} = {max})")]
     ImagesFull { key: &'static str, max: u64 },
@@ -239,6 +241,7 @@ impl EngineError {
             Self::NotImageable(_) => "not_imageable",
             Self::UnknownCheckpoint(_) => "unknown_checkpoint",
             Self::CheckpointExists(_) => "checkpoint_exists",
+            Self::CheckpointsOff => "checkpoints_off",
             Self::ImagesFull { .. } => "images_full",
             Self::Image(_) => "image_failed",
             Self::UnknownExecution(_) => "unknown_execution",

@@ -8,6 +8,7 @@
 mod audited;
 mod branch;
 mod checkpoints;
+mod each;
 mod idle;
 mod portable;
 mod transfer;
@@ -22,6 +23,7 @@ use vivarium_api_types::{ImageableReply, SessionInfo, SessionQuery, SessionState
 use vivarium_metrics::Families;
 use vivarium_protocol::outcome::Cause;
 
+use self::transfer::Made;
 use super::{Engine, EngineError};
 use crate::images::{Image, Images, Place, Record};
 use crate::session::{Call, Session};
@@ -48,6 +50,7 @@ impl Engine {
     ) -> Result<SessionInfo, EngineError> {
         let images = self.images()?;
         session.started().await.map_err(EngineError::NotStarted)?;
+        session.checkpoints_kept().await;
         let place = images.hold(&session.identity.tenant, &session.identity.id).await;
         self.suspend_held(images, session, place).await
     }
@@ -89,7 +92,8 @@ impl Engine {
         images: &Arc<Images>,
         session: &Arc<Session>,
     ) -> Result<Image, EngineError> {
-        let (unfinished, mut record) = self.make_image(images, session, || {}).await?;
+        let made = self.make_image(images, session, None, || {}).await?;
+        let Made { unfinished, mut record, .. } = made;
         record.info.state = SessionState::Suspended;
         let (images, session) = (Arc::clone(images), Arc::clone(session));
         let keeping = spawn_blocking(move || {
@@ -116,6 +120,7 @@ impl Engine {
             if let Some(call) = session.call().await {
                 return Ok(Awake { session, _call: call });
             }
+            session.checkpoint_taken().await;
         }
     }
 

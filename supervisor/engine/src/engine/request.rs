@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use vivarium_api_types::{ApprovalRule, ApprovalSpec, LimitsSpec, MAX_METADATA_BYTES};
+use vivarium_api_types::{
+    ApprovalRule, ApprovalSpec, CheckpointMode, LimitsSpec, MAX_METADATA_BYTES,
+};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{Limits, Network};
 use vivarium_protocol::units::Limit;
@@ -167,6 +169,22 @@ pub(super) fn deadline(
     }
     let is_over = || EngineError::invalid("deadline", format!("{asked} has passed"));
     Deadline::at(asked).map(Some).ok_or_else(is_over)
+}
+
+/// Nobody is to count on checkpoints that are never made.
+pub(super) fn checkpoints(
+    has_images: bool,
+    asked: Option<CheckpointMode>,
+    auto_rollback: Option<bool>,
+) -> Result<(), EngineError> {
+    let reason = "its environment has no images (environments.NAME.images)";
+    match (asked, auto_rollback) {
+        (Some(CheckpointMode::Each), _) if !has_images => {
+            Err(EngineError::invalid("checkpoint", reason))
+        }
+        (_, Some(true)) if !has_images => Err(EngineError::invalid("auto_rollback", reason)),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn metadata(

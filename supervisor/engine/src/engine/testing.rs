@@ -23,8 +23,9 @@ use crate::egress::{Accounting, Egress, GateLaunch};
 use crate::memory::{Memory, MemoryReading};
 use crate::passt::NoPasta;
 use crate::settings::{
-    AgentBinary, Approval, Audit, Builds, Egress as EgressSettings, Environment, Homes, Images,
-    LogFormat, Mode, Packages, Preview, Sandbox, Server, Session, Settings, Tenant, Usage,
+    AgentBinary, Approval, Audit, Builds, CheckpointMode, Egress as EgressSettings, Environment,
+    Homes, Images, LogFormat, Mode, Packages, Preview, Sandbox, Server, Session, Settings, Tenant,
+    Usage,
 };
 use crate::template::Template;
 
@@ -99,6 +100,8 @@ pub fn settings() -> Settings {
             suspend_expired: false,
             max_mb: Limit::Unlimited,
             max_per_tenant: Limit::Unlimited,
+            checkpoint: CheckpointMode::Named,
+            checkpoints_kept: Limit::Unlimited,
             expire_after: None,
         },
         builds: Builds {

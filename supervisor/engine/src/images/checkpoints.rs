@@ -2,20 +2,27 @@
 //!
 //! ```text
 //! images/.checkpoints/TENANT/SESSION/UUID/{record,kernel}  as those of an image
+//! images/.checkpoints/TENANT/SESSION/UUID/kernel           of one that is no more, whose parts others have
 //! images/.checkpoints/TENANT/.new-…                        of a session that has ended
 //! ```
+//!
+//! Of one whose file has only parts (parts.rs), UUID is its image's; of others it is any.
+
+mod kept;
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use uuid::Uuid;
 
+use self::kept::Kept;
+use super::parts::KnownParts;
 use super::record::{Image, Record, Unfinished};
 use super::seal::{SealKey, What};
-use super::{Key, UNFINISHED_PREFIX, lock, put_aside, subdirectories};
+use super::{KERNEL, Key, RECORD, UNFINISHED_PREFIX, lock, put_aside, subdirectories};
 use crate::private_dir;
 use crate::recover::remove_tree;
 
@@ -23,8 +30,7 @@ use crate::recover::remove_tree;
 pub(crate) struct Checkpoints {
     root: PathBuf,
     key: SealKey,
-    /// Of each session, by name.
-    kept: Mutex<BTreeMap<Key, BTreeMap<String, Image>>>,
+    kept: Mutex<BTreeMap<Key, Kept>>,
 }
 
 impl Checkpoints {
@@ -40,54 +46,65 @@ impl Checkpoints {
             for (id, session_dir) in subdirectories(&tenant_dir)? {
                 if id.starts_with(UNFINISHED_PREFIX) || has_ended(&tenant, &id) {
                     remove_tree(&session_dir)?;
-                    continue;
-                }
-                for (_, dir) in subdirectories(&session_dir)? {
-                    let what = What::Checkpoint { tenant: &tenant, session: &id };
-                    match Record::read(&dir, &self.key, what) {
-                        Ok(record) => {
-                            if !self.insert((&tenant, &id), &dir, Arc::new(record)) {
-                                remove_tree(&dir)?;
-                            }
-                        }
-                        Err(error) => {
-                            all_read = false;
-                            tracing::warn!(
-                                tenant, session = id, %error, "a checkpoint that can not be read"
-                            );
-                        }
-                    }
+                } else {
+                    all_read &= self.find_of(&tenant, &id, &session_dir)?;
                 }
             }
         }
         Ok(all_read)
     }
 
-    /// Whether it is the only one of its name.
-    fn insert(&self, (tenant, id): (&str, &str), dir: &Path, record: Arc<Record>) -> bool {
-        let key = (tenant.to_owned(), id.to_owned());
-        let name = record.name.clone().unwrap_or_default();
-        match lock(&self.kept).entry(key).or_default().entry(name) {
-            Entry::Occupied(_) => false,
-            Entry::Vacant(place) => {
-                place.insert(Image::new(dir.to_owned(), self.key.clone(), record));
-                true
+    fn find_of(&self, tenant: &str, id: &str, session_dir: &Path) -> io::Result<bool> {
+        let (mut kept, mut all_read, mut without_record) = (Kept::default(), true, Vec::new());
+        for (name, dir) in subdirectories(session_dir)? {
+            if !dir.join(RECORD).exists() {
+                without_record.push((name, dir));
+                continue;
+            }
+            match Record::read(&dir, &self.key, What::Checkpoint { tenant, session: id }) {
+                Ok(record) => {
+                    if !kept.add(Image::new(dir.clone(), self.key.clone(), Arc::new(record))) {
+                        remove_tree(&dir)?;
+                    }
+                }
+                Err(error) => {
+                    all_read = false;
+                    tracing::warn!(tenant, session = id, %error, "a checkpoint that can not be read");
+                }
             }
         }
+        for (name, dir) in without_record {
+            match name.parse::<Uuid>() {
+                Ok(image) if kept.needs(image) => {
+                    kept.leave(image, fs::metadata(dir.join(KERNEL))?.len());
+                }
+                // What can not be read may need it.
+                _ if !all_read => {}
+                _ => remove_tree(&dir)?,
+            }
+        }
+        lock(&self.kept).insert((tenant.to_owned(), id.to_owned()), kept);
+        Ok(all_read)
     }
 
     /// Those of a session, the oldest first.
     pub(crate) fn list(&self, tenant: &str, id: &str) -> Vec<Arc<Record>> {
         let kept = lock(&self.kept);
         let of_session = kept.get(&(tenant.to_owned(), id.to_owned()));
-        let mut records: Vec<_> =
-            of_session.into_iter().flatten().map(|(_, image)| Arc::clone(&image.record)).collect();
+        let mut records: Vec<_> = of_session.into_iter().flat_map(Kept::records).collect();
         records.sort_by_key(|record| record.suspended_at);
         records
     }
 
     pub(crate) fn get(&self, tenant: &str, id: &str, name: &str) -> Option<Image> {
         lock(&self.kept).get(&(tenant.to_owned(), id.to_owned()))?.get(name).cloned()
+    }
+
+    /// Whether all files of a session's are there that have these parts.
+    pub(crate) fn has_files(&self, tenant: &str, id: &str, parts: &KnownParts) -> bool {
+        let kept = lock(&self.kept);
+        let of_session = kept.get(&(tenant.to_owned(), id.to_owned()));
+        parts.files().iter().all(|file| of_session.is_some_and(|kept| kept.has_file(file)))
     }
 
     /// Keeps an image as one, by the name that its record has; `None` if there is one of that name. Blocks.
@@ -100,14 +117,25 @@ impl Checkpoints {
         unfinished.finish(What::Checkpoint { tenant, session: id }, &record)?;
         let parent = self.root.join(tenant).join(id);
         private_dir::make(&parent)?;
-        let dir = parent.join(Uuid::new_v4().to_string());
+        let image = if record.parts.is_some() { record.image } else { Uuid::new_v4() };
+        let dir = parent.join(image.to_string());
         unfinished.move_to(&dir)?;
         let record = Arc::new(record);
-        if !self.insert((tenant, id), &dir, Arc::clone(&record)) {
-            remove_tree(&dir)?;
-            return Ok(None);
+        let image = Image::new(dir.clone(), self.key.clone(), Arc::clone(&record));
+        let key = (tenant.to_owned(), id.to_owned());
+        let (is_new, is_whole) = {
+            let mut all = lock(&self.kept);
+            let kept = all.entry(key).or_default();
+            (kept.add(image), kept.has_parts_of(&record))
+        };
+        if is_new && !is_whole {
+            self.remove(tenant, id, record.name.as_deref().unwrap_or_default())?;
+            return Err(io::Error::other("one whose parts it has was removed meanwhile"));
         }
-        Ok(Some(record))
+        if !is_new {
+            remove_tree(&dir)?;
+        }
+        Ok(is_new.then_some(record))
     }
 
     /// What it was, if there was one. Blocks.
@@ -118,9 +146,17 @@ impl Checkpoints {
         name: &str,
     ) -> io::Result<Option<Arc<Record>>> {
         let key = (tenant.to_owned(), id.to_owned());
-        let removed = lock(&self.kept).get_mut(&key).and_then(|all| all.remove(name));
-        let Some(image) = removed else { return Ok(None) };
-        remove_tree(&put_aside(&image.dir, &self.root.join(tenant))?)?;
+        let removed = lock(&self.kept).get_mut(&key).and_then(|kept| kept.remove(name));
+        let Some((image, stays, gone)) = removed else { return Ok(None) };
+        let of_tenant = self.root.join(tenant);
+        if stays {
+            fs::remove_file(image.dir.join(RECORD))?;
+        } else {
+            remove_tree(&put_aside(&image.dir, &of_tenant)?)?;
+        }
+        for image in gone {
+            remove_tree(&put_aside(&of_tenant.join(id).join(image.to_string()), &of_tenant)?)?;
+        }
         Ok(Some(image.record))
     }
 
@@ -147,16 +183,27 @@ impl Checkpoints {
         lock(&self.kept).keys().cloned().collect()
     }
 
-    pub(super) fn records_of(&self, tenant: &str) -> Vec<Arc<Record>> {
+    /// How many a tenant has, and their bytes.
+    pub(super) fn used_by(&self, tenant: &str) -> (u64, u64) {
         let kept = lock(&self.kept);
         let from = (tenant.to_owned(), String::new());
         let of_tenant = kept.range(from..).take_while(|((owner, _), _)| owner == tenant);
-        of_tenant.flat_map(|(_, all)| all.values()).map(|image| Arc::clone(&image.record)).collect()
+        of_tenant.fold((0, 0), |(count, bytes), (_, kept)| {
+            let (more, more_bytes) = kept.used();
+            (count + more, bytes + more_bytes)
+        })
+    }
+
+    /// The tenants that have any.
+    pub(super) fn tenants(&self) -> Vec<String> {
+        let mut tenants: Vec<_> =
+            lock(&self.kept).keys().map(|(tenant, _)| tenant.clone()).collect();
+        tenants.dedup();
+        tenants
     }
 
     /// All that there are.
     pub(super) fn records(&self) -> Vec<Arc<Record>> {
-        let kept = lock(&self.kept);
-        kept.values().flat_map(BTreeMap::values).map(|image| Arc::clone(&image.record)).collect()
+        lock(&self.kept).values().flat_map(Kept::records).collect()
     }
 }

@@ -79,7 +79,11 @@ impl Portable {
 
 /// Opens an image to be read elsewhere. Blocks.
 pub(crate) fn export(images: &Images, image: &Image) -> io::Result<Portable> {
-    let Record { info, template, .. } = &*image.record;
+    let Record { info, template, parts, .. } = &*image.record;
+    if parts.is_some() {
+        let (whole, record) = images.begin_with(&info.tenant, image)?;
+        return export(images, &whole.image(record));
+    }
     let sealed_for = What::Exported { tenant: &info.tenant };
     let record = image.record.seal(Vec::new(), &images.key, sealed_for)?;
     let kernel = File::open(image.dir.join(KERNEL))?;

@@ -15,7 +15,9 @@ use vivarium_api_types::{
 use vivarium_audit::Hash;
 use vivarium_protocol::message::ExecutionNumber;
 
+use super::parts::{self, Parts};
 use super::seal::{SealKey, What};
+use super::stream::LEVEL;
 use super::{KERNEL, RECORD};
 use crate::stores::StoreKey;
 
@@ -44,6 +46,9 @@ pub(crate) struct Record {
     pub(crate) name: Option<String>,
     /// The name that its kernel's file is sealed with.
     pub(crate) image: Uuid,
+    /// Where its parts are, if its file has not all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) parts: Option<Parts>,
 }
 
 impl Record {
@@ -52,7 +57,7 @@ impl Record {
         info: SessionInfo,
         executions: ExecutionNumber,
         unfinished: &Unfinished,
-        template: Hash,
+        (template, parts): (Hash, Option<Parts>),
     ) -> io::Result<Self> {
         let (version, suspended_at) = (VERSION, Timestamp::now());
         let (size_bytes, image) = (unfinished.size_bytes()?, unfinished.image);
@@ -66,6 +71,7 @@ impl Record {
             template,
             name: None,
             image,
+            parts,
         })
     }
 
@@ -99,6 +105,11 @@ impl Record {
         let info = SessionInfo { id, state: SessionState::Suspended, ..self.info };
         let suspended_at = Timestamp::now();
         Self { spec, info, suspended_at, name: None, ..self }
+    }
+
+    /// That of a checkpoint after this execution.
+    pub(crate) fn after(self, executions: ExecutionNumber, name: String) -> Self {
+        Self { executions, name: Some(name), ..self }
     }
 
     /// The same by this name.
@@ -169,6 +180,12 @@ impl Record {
     }
 }
 
+fn open_sealed(dir: &Path, key: &SealKey, image: Uuid) -> io::Result<Box<dyn Read + Send>> {
+    let sealed = File::open(dir.join(KERNEL))?;
+    let sealed = key.open(sealed, What::Kernel { image: &image.to_string() })?;
+    Ok(Box::new(zstd::Decoder::new(sealed)?))
+}
+
 /// A session that is suspended.
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
@@ -198,9 +215,23 @@ impl Image {
     }
 
     fn open_file(&self) -> io::Result<Box<dyn Read + Send>> {
-        let sealed = File::open(self.dir.join(KERNEL))?;
-        let image = self.record.image.to_string();
-        Ok(Box::new(zstd::Decoder::new(self.key.open(sealed, What::Kernel { image: &image })?)?))
+        let Some(parts) = self.record.parts.clone() else {
+            return open_sealed(&self.dir, &self.key, self.record.image);
+        };
+        let (beside, key) = (self.dir.parent().unwrap_or(&self.dir).to_owned(), self.key.clone());
+        let open = move |image: Uuid| open_sealed(&beside.join(image.to_string()), &key, image);
+        Ok(Box::new(parts::Reader::new(parts, open)))
+    }
+
+    /// Puts together what its parts are in one file; what its record says then. Blocks.
+    pub(super) fn write_whole(&self, to: &Unfinished) -> io::Result<Record> {
+        let KernelFile { file, key, image } = to.create()?;
+        let sealing = key.seal(file, What::Kernel { image: &image.to_string() })?;
+        let mut writer = zstd::Encoder::new(sealing, LEVEL)?;
+        io::copy(&mut self.open()?, &mut writer)?;
+        writer.finish()?.finish()?.sync_all()?;
+        let (size_bytes, parts) = (to.size_bytes()?, None);
+        Ok(Record { size_bytes, image, parts, ..Record::clone(&self.record) })
     }
 
     /// The same with its content in memory, unless that is large. Blocks.

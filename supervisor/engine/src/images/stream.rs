@@ -8,14 +8,17 @@ use std::time::Instant;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use tokio::sync::oneshot;
 use vivarium_audit::Hash;
+use vivarium_protocol::discard;
 use vivarium_protocol::image::END;
 
 use super::KernelFile;
+use super::parts::{self, KnownParts, Parts};
 use super::seal::What;
 
 /// Memory changes little from one moment to the next, and time matters more than the last tenth of the size.
-const LEVEL: i32 = 1;
+pub(super) const LEVEL: i32 = 1;
 
 const CHUNK_BYTES: usize = 256 << 10;
 
@@ -41,55 +44,111 @@ pub(crate) enum ReceiveError {
     #[error("it was not written to its end")]
     Cut,
     #[error(transparent)]
-    Io(#[from] io::Error),
+    Io(io::Error),
 }
 
-/// Writes what comes from a pipe to a file; of which template it says that it is. All that came has to end with
-/// the mark of a whole image. Blocks.
+impl From<io::Error> for ReceiveError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::QuotaExceeded => Self::Full,
+            io::ErrorKind::FileTooLarge => Self::TooLarge,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// What came from a pipe.
+#[derive(Debug)]
+pub(crate) struct Received {
+    /// Of which template it says that it is.
+    pub(crate) template: Hash,
+    /// Where its parts are, and what they are, if it was put into parts.
+    pub(crate) parts: Option<(Parts, KnownParts)>,
+}
+
+/// Writes what comes from a pipe to a file, whole or as those parts that the image before has not. All that came has to
+/// end with the mark of a whole image. `at_end` is told, or dropped, when nothing more comes. Blocks.
 pub(crate) fn receive(
     pipe: OwnedFd,
     KernelFile { file, key, image }: KernelFile,
     bounds: Bounds,
-) -> Result<Hash, ReceiveError> {
-    let mut pipe = nonblocking(pipe)?;
+    before: Option<&KnownParts>,
+    at_end: oneshot::Sender<()>,
+) -> Result<Received, ReceiveError> {
+    let mut incoming = Incoming::new(pipe, bounds, at_end)?;
     let bounded = Bounded { file, left: bounds.file_bytes };
-    let sealing = key.seal(bounded, What::Kernel { image: &image.to_string() }).map_err(explain)?;
+    let sealing = key.seal(bounded, What::Kernel { image: &image.to_string() })?;
     let mut writer = zstd::Encoder::new(sealing, LEVEL)?;
-    let mut buffer = vec![0; CHUNK_BYTES];
-    let (mut total, mut first, mut last) = (0_u64, Vec::new(), Vec::new());
-    loop {
-        let count = match pipe.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait(&pipe, PollFlags::POLLIN, bounds.until)?;
-                continue;
+    let parts = match before {
+        Some(before) => Some(parts::write(&mut incoming, &mut writer, image, before)?),
+        None => {
+            let mut buffer = vec![0; CHUNK_BYTES];
+            while let count @ 1.. = incoming.read(&mut buffer)? {
+                writer.write_all(buffer.get(..count).unwrap_or_default())?;
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error.into()),
-        };
-        let bytes = buffer.get(..count).unwrap_or_default();
-        total += count as u64;
-        if total > bounds.bytes {
-            return Err(ReceiveError::TooLarge);
+            None
         }
-        let wanted = size_of::<[u8; 32]>().saturating_sub(first.len());
-        first.extend_from_slice(bytes.get(..wanted.min(count)).unwrap_or_default());
-        last.extend_from_slice(bytes.get(count.saturating_sub(END.len())..).unwrap_or_default());
-        drop(last.drain(..last.len().saturating_sub(END.len())));
-        writer.write_all(bytes).map_err(explain)?;
-    }
+    };
+    let Incoming { first, last, .. } = incoming;
     if last != END {
         return Err(ReceiveError::Cut);
     }
-    let sealing = writer.finish().map_err(explain)?;
-    sealing.finish().map_err(explain)?.file.sync_all()?;
+    writer.finish()?.finish()?.file.sync_all()?;
     let template: [u8; 32] = first.try_into().map_err(|_| ReceiveError::Cut)?;
-    Ok(template.into())
+    Ok(Received { template: template.into(), parts })
 }
 
-fn explain(error: io::Error) -> ReceiveError {
-    if error.kind() == io::ErrorKind::QuotaExceeded { ReceiveError::Full } else { error.into() }
+/// What comes from a pipe, with its first and last bytes.
+struct Incoming {
+    pipe: File,
+    bounds: Bounds,
+    total: u64,
+    first: Vec<u8>,
+    last: Vec<u8>,
+    at_end: Option<oneshot::Sender<()>>,
+}
+
+impl Incoming {
+    fn new(pipe: OwnedFd, bounds: Bounds, at_end: oneshot::Sender<()>) -> io::Result<Self> {
+        let (pipe, at_end) = (nonblocking(pipe)?, Some(at_end));
+        Ok(Self { pipe, bounds, total: 0, first: Vec::new(), last: Vec::new(), at_end })
+    }
+
+    fn note(&mut self, bytes: &[u8]) {
+        let wanted = size_of::<[u8; 32]>().saturating_sub(self.first.len());
+        self.first.extend_from_slice(bytes.get(..wanted.min(bytes.len())).unwrap_or_default());
+        let end = bytes.len().saturating_sub(END.len());
+        self.last.extend_from_slice(bytes.get(end..).unwrap_or_default());
+        drop(self.last.drain(..self.last.len().saturating_sub(END.len())));
+    }
+}
+
+impl Read for Incoming {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.pipe.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(&self.pipe, PollFlags::POLLIN, self.bounds.until)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+                Ok(0) => {
+                    if let Some(at_end) = self.at_end.take() {
+                        discard(at_end.send(()), "nobody waits for it");
+                    }
+                    return Ok(0);
+                }
+                Ok(count) => {
+                    self.total += count as u64;
+                    if self.total > self.bounds.bytes {
+                        return Err(io::ErrorKind::FileTooLarge.into());
+                    }
+                    self.note(buffer.get(..count).unwrap_or_default());
+                    return Ok(count);
+                }
+            }
+        }
+    }
 }
 
 /// A file that does not grow above its bound.

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use vivarium_api_types::SessionState;
 use vivarium_protocol::leaf::ContextNumber;
@@ -21,6 +21,7 @@ use vivarium_protocol::outcome::Cause;
 use vivarium_protocol::sequence::Sequence;
 
 use super::channel::Channel;
+use super::checkpointing::Progress;
 use super::deadlines::Awaited;
 use super::launch::{LaunchContext, Resources};
 use super::liveness::Liveness;
@@ -42,6 +43,7 @@ mod finish;
 mod from_agent;
 mod kernels;
 mod leaves;
+mod publish;
 mod running;
 mod signals;
 mod start;
@@ -54,6 +56,7 @@ pub(super) use cgroup_events::Accounting;
 use context::{Context, Contexts, reached};
 pub use contexts::MAX_CONTEXTS;
 use leaves::MadeLeaf;
+pub(crate) use publish::Publishing;
 use running::{RunningExecution, Stop};
 pub use start::{from_pooled, spawn};
 
@@ -111,6 +114,8 @@ struct Actor {
     describes: Vec<oneshot::Sender<Description>>,
     idle_waiters: Vec<oneshot::Sender<()>>,
     transfers: Transfers,
+    /// How far it is with its own checkpoints, for which everything else may have to wait.
+    checkpoints: watch::Receiver<Progress>,
 }
 
 impl Actor {
@@ -118,6 +123,7 @@ impl Actor {
         let SessionProcesses { channel, resources, sequence, mut accounting } = processes;
         // From now on: what happened to others while it waited in a pool is not its doing.
         accounting.oom = resources.scope.as_deref().map(Scope::oom_attribution).unwrap_or_default();
+        let checkpoints = session.checkpoint_progress();
         Self {
             session,
             channel,
@@ -138,6 +144,7 @@ impl Actor {
             describes: Vec::new(),
             idle_waiters: Vec::new(),
             transfers: Transfers::default(),
+            checkpoints,
         }
     }
 
@@ -158,6 +165,7 @@ impl Actor {
                 event = beside::next_event(&self.commands) => self.on_command_event(event),
                 decided = approval::next_decided(&mut self.approvals) => self.on_decided(decided),
                 made = leaves::next_made(&mut self.making) => self.on_made_leaf(made),
+                _ = self.checkpoints.changed() => self.dispatch_all(),
             };
             if let Step::Break(end) = step {
                 break end;

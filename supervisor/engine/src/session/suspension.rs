@@ -74,8 +74,14 @@ impl Session {
         }
     }
 
-    /// Whether it is being suspended or resumed.
-    pub(crate) fn is_suspended(&self) -> bool {
+    /// Whether it is being suspended or resumed, and cannot be used: one that stands still for a checkpoint of its own
+    /// can.
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.is_suspended() && !self.is_taking_checkpoint()
+    }
+
+    /// Whether nothing begins in it.
+    fn is_suspended(&self) -> bool {
         self.status().suspended
     }
 

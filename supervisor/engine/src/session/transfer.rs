@@ -94,7 +94,7 @@ impl TransferLimiter {
 
     /// The right to one more transfer of this session.
     fn permit(&self, session: &Session) -> Result<Permit, TransferError> {
-        if session.is_suspended() {
+        if session.is_asleep() {
             return Err(TransferError::Suspended);
         }
         let of_tenant = {

@@ -149,6 +149,7 @@ impl From<EngineError> for Problem {
             | EngineError::ContextExists(_)
             | EngineError::NotSuspended(_)
             | EngineError::CheckpointExists(_)
+            | EngineError::CheckpointsOff
             | EngineError::MainContext
             | EngineError::ApprovalEnded(_)
             | EngineError::BuildRunning(_)

@@ -118,7 +118,7 @@ async fn session_is_created_used_and_deleted_over_http() {
     let outcome = ran.json();
     let members: Vec<_> = outcome.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = "cause detail displays duration_ms exception execution_id exit_code files \
-                    files_changed files_changed_more images kernel result session_created session_id \
+                    files_changed files_changed_more images kernel result rolled_back session_created session_id \
                     state status stderr stderr_bytes stderr_truncated stdout stdout_bytes \
                     stdout_truncated usage video_frames";
     assert_eq!(members.join(" "), expected);

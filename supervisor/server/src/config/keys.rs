@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vivarium_engine::settings::{
-    AgentBinary, Approval, Audit, Builds, Egress, Homes, Images, LogFormat, Mode, Overrides,
-    Packages, Preview, Sandbox, Server, Session, Settings, TenantSources, Usage,
+    AgentBinary, Approval, Audit, Builds, CheckpointMode, Egress, Homes, Images, LogFormat, Mode,
+    Overrides, Packages, Preview, Sandbox, Server, Session, Settings, TenantSources, Usage,
 };
 use vivarium_protocol::policy::{CpuCores, Limits, Network};
 use vivarium_protocol::units::Limit;
@@ -167,6 +167,8 @@ pub(crate) fn blank() -> Settings {
             suspend_expired: false,
             max_mb: Limit::Unlimited,
             max_per_tenant: Limit::Unlimited,
+            checkpoint: CheckpointMode::Named,
+            checkpoints_kept: Limit::Unlimited,
             expire_after: None,
         },
         builds: Builds {

@@ -31,10 +31,11 @@ impl Engine {
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
         finished(async move {
             if let Some(name) = checkpoint {
+                engine.checkpoints_kept(&owner, &id).await;
                 let image = known(&images, &owner, &id, &name)?;
                 return engine.make_branches(&images, &image, count).await;
             }
-            let place = images.hold(&owner, &id).await;
+            let place = engine.settled_place(&images, &owner, &id).await;
             if let Some(image) = place.image() {
                 return engine.make_branches(&images, image, count).await;
             }

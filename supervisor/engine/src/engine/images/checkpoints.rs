@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use tokio::task::spawn_blocking;
 use vivarium_api_types::{
-    Checkpoint, CheckpointRequest, RollbackRequest, SessionInfo, SessionState,
+    Checkpoint, CheckpointMode, CheckpointRequest, RollbackRequest, SessionInfo, SessionState,
 };
 use vivarium_protocol::outcome::Cause;
 
 use super::super::request::is_valid_id;
 use super::super::{Engine, EngineError};
+use super::each::is_automatic;
 use super::transfer::failed;
 use super::{Still, blocked, finished};
 use crate::images::{Image, Images, Place, Record, Unfinished};
@@ -28,12 +29,19 @@ impl Engine {
             let reason = "a name is 1 to 64 of A-Z, a-z, 0-9, '_' and '-'";
             return Err(EngineError::invalid("name", reason));
         }
+        if name.as_deref().is_some_and(is_automatic) {
+            let reason = "names of after- and a number are those of checkpoints after executions";
+            return Err(EngineError::invalid("name", reason));
+        }
         self.check_admits(tenant)?;
         self.exists(tenant, id)?;
         let images = self.images()?;
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
         finished(async move {
-            let place = images.hold(&owner, &id).await;
+            let place = engine.settled_place(&images, &owner, &id).await;
+            if engine.checkpoint_mode(&owner, &id, &place) == CheckpointMode::Off {
+                return Err(EngineError::CheckpointsOff);
+            }
             let name = name.unwrap_or_else(|| unused_name(&images, &owner, &id));
             if images.checkpoints.get(&owner, &id, &name).is_some() {
                 return Err(EngineError::CheckpointExists(name));
@@ -41,8 +49,7 @@ impl Engine {
             let (unfinished, record) = match place.image() {
                 Some(image) => {
                     engine.image_room(&images, &owner)?;
-                    let unfinished = images.begin_with(&owner, image).map_err(failed)?;
-                    (unfinished, Record::clone(&image.record))
+                    images.begin_with(&owner, image).map_err(failed)?
                 }
                 None => engine.image_of_awake(&images, (&owner, &id), place).await?,
             };
@@ -60,8 +67,13 @@ impl Engine {
     }
 
     /// Those of a session, the oldest first.
-    pub fn checkpoints(&self, tenant: &str, id: &str) -> Result<Vec<Checkpoint>, EngineError> {
+    pub async fn checkpoints(
+        &self,
+        tenant: &str,
+        id: &str,
+    ) -> Result<Vec<Checkpoint>, EngineError> {
         self.exists(tenant, id)?;
+        self.checkpoints_kept(tenant, id).await;
         let Ok(images) = self.images() else { return Ok(Vec::new()) };
         Ok(images.checkpoints.list(tenant, id).iter().map(|record| described(record)).collect())
     }
@@ -73,6 +85,7 @@ impl Engine {
         name: &str,
     ) -> Result<(), EngineError> {
         self.exists(tenant, id)?;
+        self.checkpoints_kept(tenant, id).await;
         let images = self.images()?;
         let (owner, session, of) = (tenant.to_owned(), id.to_owned(), name.to_owned());
         let removing = spawn_blocking(move || images.checkpoints.remove(&owner, &session, &of));
@@ -95,7 +108,7 @@ impl Engine {
         let images = self.images()?;
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
         finished(async move {
-            let mut place = images.hold(&owner, &id).await;
+            let mut place = engine.settled_place(&images, &owner, &id).await;
             let image = known(&images, &owner, &id, &checkpoint)?;
             let session = match place.image() {
                 Some(present) => {
@@ -159,15 +172,14 @@ impl Engine {
             executions.ok_or_else(|| EngineError::UnknownSession(session.identity.id.clone()))?;
         let spec = session.spec(&self.settings_of(tenant));
         let info = SessionInfo { state: SessionState::Suspended, ..self.info(session) };
-        let record = checkpoint.record.put_back(spec, info, executions);
         let (images, checkpoint) = (Arc::clone(images), checkpoint.clone());
         let session = Arc::clone(session);
         let keeping = spawn_blocking(move || {
             let place = (&*session.identity.tenant, &*session.identity.id);
             // Nothing is given up for what is not genuine to its end.
             io::copy(&mut checkpoint.open()?, &mut io::sink())?;
-            let unfinished = images.begin_with(place.0, &checkpoint)?;
-            images.keep(place, unfinished, record)
+            let (unfinished, record) = images.begin_with(place.0, &checkpoint)?;
+            images.keep(place, unfinished, record.put_back(spec, info, executions))
         });
         blocked(keeping.await)?.map_err(failed)
     }
@@ -188,7 +200,34 @@ impl Engine {
             return Err(EngineError::Suspended(id.to_owned()));
         }
         let still = Still { session: Arc::clone(&session), _place: place };
-        self.make_image(images, &session, move || drop(still)).await
+        let made = self.make_image(images, &session, None, move || drop(still)).await?;
+        Ok((made.unfinished, made.record))
+    }
+
+    /// Waits until a session makes no checkpoint by itself.
+    pub(super) async fn checkpoints_kept(&self, tenant: &str, id: &str) {
+        if let Some(session) = self.inner.registry.get(tenant, id) {
+            session.checkpoints_kept().await;
+        }
+    }
+
+    /// A session's place, once it makes no checkpoint by itself.
+    pub(super) async fn settled_place(
+        &self,
+        images: &Arc<Images>,
+        tenant: &str,
+        id: &str,
+    ) -> Place {
+        self.checkpoints_kept(tenant, id).await;
+        images.hold(tenant, id).await
+    }
+
+    fn checkpoint_mode(&self, tenant: &str, id: &str, place: &Place) -> CheckpointMode {
+        let Some(image) = place.image() else {
+            let session = self.inner.registry.get(tenant, id);
+            return session.map_or(CheckpointMode::Named, |session| session.checkpoint_mode());
+        };
+        image.record.spec.checkpoint.unwrap_or(self.settings().images.checkpoint)
     }
 
     /// Whether there is this session, suspended or not.

@@ -58,7 +58,10 @@ impl Engine {
         self.admit_audit().await?;
         let images = self.images()?;
         let (place, image) = match checkpoint {
-            Some(name) => (None, known(&images, tenant, id, &name)?),
+            Some(name) => {
+                self.checkpoints_kept(tenant, id).await;
+                (None, known(&images, tenant, id, &name)?)
+            }
             None => {
                 let place = images.hold(tenant, id).await;
                 let image = place.image().cloned().ok_or_else(|| self.no_image(tenant, id))?;

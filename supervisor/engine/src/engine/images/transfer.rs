@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
 use serde::Deserialize;
+use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use vivarium_api_types::SessionSpec;
@@ -21,8 +22,8 @@ use super::super::execute::ResponseMode;
 use super::super::{Engine, EngineError, assist};
 use super::blocked;
 use crate::images::bases::{BaseError, Differences};
-use crate::images::stream::{self, Bounds, ReceiveError};
-use crate::images::{Image, Images, Obstacle, Record, Unfinished};
+use crate::images::stream::{self, Bounds, ReceiveError, Received};
+use crate::images::{Image, Images, KnownParts, Obstacle, Record, Unfinished};
 use crate::session::{Command, Session, WorkSpec, whole_millis};
 use crate::template::memory::TemplateMemory;
 
@@ -50,15 +51,25 @@ impl Answer {
     }
 }
 
+/// An image that is on disk, and in no place yet.
+pub(super) struct Made {
+    pub(super) unfinished: Unfinished,
+    pub(super) record: Record,
+    /// For the next one.
+    pub(super) known: KnownParts,
+}
+
 impl Engine {
-    /// Makes the image of a session in which nothing begins any more. `written` is called once its kernel has
-    /// forked, and what it does from then on is no part of the image.
+    /// Makes the image of a session in which nothing begins any more: whole, or of parts that the image before has
+    /// not. `written` is called once its kernel has forked, and what it does from then on is no part of the image; of
+    /// one of parts once all of it is here, as whoever writes it may end with what its kernel does next.
     pub(super) async fn make_image(
         &self,
         images: &Arc<Images>,
         session: &Arc<Session>,
+        before: Option<KnownParts>,
         written: impl FnOnce(),
-    ) -> Result<(Unfinished, Record), EngineError> {
+    ) -> Result<Made, EngineError> {
         let tenant = session.identity.tenant.as_str();
         session.transfers_idle().await;
         let Some(memory) = session.template_memory() else {
@@ -88,12 +99,18 @@ impl Engine {
             },
         );
         let bounds = Bounds { bytes: most, file_bytes, until: Instant::now() + WITHIN };
-        let received = spawn_blocking(move || stream::receive(read, file, bounds));
+        let (at_end, end) = oneshot::channel();
+        let is_of_parts = before.is_some();
+        let received =
+            spawn_blocking(move || stream::receive(read, file, bounds, before.as_ref(), at_end));
         let answer = self.ask_kernel(session, ImageStep::Save, Some(write)).await;
+        if is_of_parts && end.await.is_err() {
+            tracing::debug!("an image that did not come to its end");
+        }
         written();
         let received = blocked(received.await)?;
         let obstacles = answer?.obstacles();
-        let template = match received {
+        let Received { template, parts } = match received {
             Err(ReceiveError::Full) => return Err(self.no_image_bytes()),
             Ok(_) | Err(ReceiveError::Cut) if !obstacles.is_empty() => {
                 return Err(EngineError::NotImageable(obstacles));
@@ -110,8 +127,10 @@ impl Engine {
             store.bases.keep(&environment, &kept)
         });
         blocked(keeping.await)?.map_err(failed)?;
-        let record = Record::new(spec, info, executions, &unfinished, template).map_err(failed)?;
-        Ok((unfinished, record))
+        let (parts, known) = parts.unzip();
+        let of = (template, parts);
+        let record = Record::new(spec, info, executions, &unfinished, of).map_err(failed)?;
+        Ok(Made { unfinished, record, known: known.unwrap_or_default() })
     }
 
     /// How many bytes a tenant's next image may have.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use vivarium_api_types::{
-    ApprovalRule, ApprovalSpec, CommandRequest, ExecuteRequest, FileSpec, OutputSpec, ReprSpec,
-    RunRequest, SessionSpec,
+    ApprovalRule, ApprovalSpec, CheckpointMode, CommandRequest, ExecuteRequest, FileSpec,
+    OutputSpec, ReprSpec, RunRequest, SessionSpec,
 };
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::message::{CommandSpec, InputFile, ReprLimits, Stdin, Work};
@@ -221,8 +221,17 @@ pub(in crate::engine) fn run(
         }
     };
     let RunRequest { environment, limits, network, approval, env, .. } = asked;
-    let session =
-        SessionSpec { environment, limits, network, approval, env, ..SessionSpec::default() };
+    // Nobody can go back in it.
+    let checkpoint = Some(CheckpointMode::Off);
+    let session = SessionSpec {
+        environment,
+        limits,
+        network,
+        approval,
+        env,
+        checkpoint,
+        ..SessionSpec::default()
+    };
     Ok((spec, session))
 }
 

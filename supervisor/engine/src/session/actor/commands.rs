@@ -156,7 +156,7 @@ impl Actor {
     fn refusal(&self, number: ContextNumber, execution: &QueuedExecution) -> Option<Refusal> {
         let context = self.contexts.get(number)?;
         let kind = execution.spec.kind();
-        if self.session.is_suspended() && kind != Kind::Image {
+        if self.session.is_asleep() && kind != Kind::Image {
             return Some(Refusal::Suspended);
         }
         if execution.spec.survives_reset && !self.has_leaves() {
@@ -164,7 +164,10 @@ impl Actor {
         }
         let queued = context.queue.iter().filter(|queued| queued.spec.waits_for_turn()).count();
         let has_turn = self.has_turn(number, context);
-        if kind.is_question() && (has_turn || queued > 0 || context.state != SessionState::Idle) {
+        // What waits for a checkpoint does not keep that from being made.
+        let is_next = kind == Kind::Image && self.session.is_taking_checkpoint();
+        let has_others = queued > 0 && !is_next;
+        if kind.is_question() && (has_turn || has_others || context.state != SessionState::Idle) {
             return Some(Refusal::Busy);
         }
         // The one that runs, or is the next to, does not count as waiting.

@@ -34,6 +34,7 @@ impl Actor {
 
     /// The same of one context. Commands are in the queue of the first.
     pub(super) fn dispatch(&mut self, number: ContextNumber) -> Step {
+        let is_held = self.session.is_held();
         while let Some(context) = self.contexts.get_mut(number) {
             let is_free = context.state == SessionState::Idle
                 && context.closing.is_none()
@@ -46,6 +47,9 @@ impl Actor {
             );
             let mut is_turn = is_free;
             let mut can_run = |queued: &QueuedExecution| {
+                if is_held && queued.spec.kind() != Kind::Image {
+                    return false;
+                }
                 let is_allowed = queued.awaited.is_none();
                 if !queued.spec.waits_for_turn() {
                     return is_allowed && has_kernel;

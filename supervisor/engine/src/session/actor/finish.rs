@@ -1,26 +1,21 @@
 //! Answering an execution.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use vivarium_api_types::{ExecutionUsage, KernelInfo, MAIN_CONTEXT, Outcome, SessionState};
+use vivarium_api_types::{ExecutionUsage, MAIN_CONTEXT, SessionState};
 use vivarium_protocol::leaf::ContextNumber;
-use vivarium_protocol::message::{Completion, ExecutionNumber};
+use vivarium_protocol::message::Completion;
 use vivarium_protocol::outcome::{Cause, State, Status, Usage};
 
+use super::publish::Answer;
 use super::running::Overlap;
 use super::verdict::{self, Known, Verdict, join, limit_reached};
 use super::{Actor, Context, RunningExecution, Stop};
-use crate::budget::Reservation;
 use crate::cgroup::Used;
-use crate::observe::Printed;
 use crate::session::QueuedExecution;
 use crate::session::audited::Audited;
 use crate::session::cause;
 use crate::session::execution::Kind;
-use crate::session::execution_log::LogWriter;
-use crate::session::output::{Collected, Collector};
-use crate::session::{Session, millis};
+use crate::session::millis;
+use crate::session::output::Collector;
 
 /// How far `cpu.stat` may be behind, in microseconds: what a process uses is added to it when it
 /// leaves its CPU or the clock ticks, with CONFIG_HZ=100 every 10 ms. So the first execution after
@@ -217,7 +212,16 @@ impl Actor {
         }
         let answer =
             Answer { number, kind, verdict, collected, ran, usage, kernel, session_created };
+        if !kind.is_question() && answer.verdict.state == State::Preserved && !self.runs_anything()
+        {
+            self.session.checkpoint_due(number);
+        }
         self.publish(answer, audited, writer, reservation);
+    }
+
+    fn runs_anything(&self) -> bool {
+        let runs = |context: &Context| context.running.is_some();
+        !self.commands.is_empty() || self.contexts.iter().any(|(_, context)| runs(context))
     }
 
     /// Answers an execution that never had a turn.
@@ -245,52 +249,6 @@ impl Actor {
         let answer =
             Answer { number, kind, verdict, collected, ran: None, usage, kernel, session_created };
         self.publish(answer, audited, writer, reservation);
-    }
-
-    /// Says what became of an execution to everybody who asks, now or later: where the audit log is to
-    /// have it first, when that has.
-    fn publish(
-        &self,
-        answer: Answer,
-        audited: Option<Box<Audited>>,
-        writer: LogWriter,
-        reservation: Reservation,
-    ) {
-        let Answer { number, kind, .. } = answer;
-        let (ran, printed) = (answer.ran, answer.printed());
-        let outcome = answer.outcome(&self.session);
-        let observer = &self.launch.observer;
-        if !kind.is_question() {
-            observer.execution_ended(&outcome, ran, printed);
-        }
-        let (session, results) = (Arc::clone(&self.session), Arc::clone(&self.launch.results));
-        let done = move |outcome, session: &Session| {
-            writer.done(outcome, printed.stdout_truncated, printed.stderr_truncated);
-            writer.log().keep(reservation);
-            results.ended(&session.identity, number, session.timing.results_kept);
-        };
-        let Some((audit, mut audited)) = observer.audit().zip(audited) else {
-            return done(outcome, &session);
-        };
-        if let Some(egress) = audited.take_egress() {
-            let audit = audit.clone();
-            tokio::spawn(async move {
-                let egress = Some(egress.spent().await);
-                let written = audited.ended(&session, number, &outcome, printed, egress, &audit);
-                if let Some(written) = written {
-                    written.wait().await;
-                }
-                done(outcome, &session);
-            });
-            return;
-        }
-        match audited.ended(&session, number, &outcome, printed, None, audit) {
-            None => done(outcome, &session),
-            Some(written) => drop(tokio::spawn(async move {
-                written.wait().await;
-                done(outcome, &session);
-            })),
-        }
     }
 
     /// What it used: what its agent said, and what only its leaf and the scope know, unless that is of
@@ -333,65 +291,4 @@ fn why_reset(context: &str) -> String {
 /// Why something ended with a kernel that it did not run in.
 pub(super) fn with_kernel(detail: &str) -> String {
     format!("it was ended with a kernel of its session: {detail}")
-}
-
-/// All that is known of an execution that is over.
-struct Answer {
-    number: ExecutionNumber,
-    kind: Kind,
-    verdict: Verdict,
-    collected: Collected,
-    /// How long it ran, if it did.
-    ran: Option<Duration>,
-    usage: ExecutionUsage,
-    kernel: Option<KernelInfo>,
-    session_created: bool,
-}
-
-impl Answer {
-    /// What it printed within the limits, of which an outcome may have less.
-    const fn printed(&self) -> Printed {
-        let Collected { stdout, stderr, .. } = &self.collected;
-        Printed {
-            stdout_bytes: stdout.bytes,
-            stdout_truncated: stdout.over_limit,
-            stderr_bytes: stderr.bytes,
-            stderr_truncated: stderr.over_limit,
-        }
-    }
-
-    fn outcome(self, session: &Session) -> Outcome {
-        let Self { number, verdict, collected, ran, usage, kernel, session_created, .. } = self;
-        let ran_us = ran.map_or(0, |ran| u64::try_from(ran.as_micros()).unwrap_or(u64::MAX));
-        Outcome {
-            execution_id: number.to_string(),
-            session_id: session.identity.id.clone(),
-            status: verdict.status,
-            cause: verdict.cause,
-            detail: verdict.detail,
-            state: verdict.state,
-            kernel,
-            session_created,
-            exit_code: verdict.exit_code,
-            stdout_bytes: collected.stdout.text.len() as u64,
-            stdout: collected.stdout.text,
-            stdout_truncated: collected.stdout.truncated,
-            stderr_bytes: collected.stderr.text.len() as u64,
-            stderr: collected.stderr.text,
-            stderr_truncated: collected.stderr.truncated,
-            exception: collected.exception,
-            result: collected.result,
-            displays: collected.displays,
-            images: collected.images,
-            video_frames: collected.video_frames,
-            outputs: None,
-            order: collected.order,
-            cuts: vec![],
-            files: collected.files,
-            files_changed: collected.files_changed,
-            files_changed_more: collected.files_changed_more,
-            duration_ms: millis(ran_us),
-            usage,
-        }
-    }
 }

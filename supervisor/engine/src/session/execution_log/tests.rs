@@ -21,6 +21,7 @@ pub(crate) fn outcome(execution_id: &str, session_id: &str) -> Outcome {
         cause: None,
         detail: String::new(),
         state: State::Preserved,
+        rolled_back: false,
         kernel: None,
         session_created: false,
         exit_code: None,

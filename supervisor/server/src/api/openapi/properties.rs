@@ -109,6 +109,7 @@ fn of_property(name: &str) -> Option<&'static str> {
         "answer" => "How the answer tells what came of it; in separate fields if not given",
         "capacity" => "What the tenant may still start",
         "cause" => "Why it ended so, if the status alone does not say; else null",
+        "checkpoint" => "Which checkpoints it has, as `images.checkpoint` says if not given",
         "code" => "The Python code",
         "created_at" => "When it was created",
         "detail" => "What happened, in words; may be empty",

@@ -46,7 +46,7 @@ async fn list(
     Caller(tenant): Caller,
     Id(id): Id,
 ) -> ApiResult<CheckpointList> {
-    Ok(Answer(CheckpointList { checkpoints: api.engine.checkpoints(&tenant, &id)? }))
+    Ok(Answer(CheckpointList { checkpoints: api.engine.checkpoints(&tenant, &id).await? }))
 }
 
 /// Delete a checkpoint

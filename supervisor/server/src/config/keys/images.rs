@@ -1,7 +1,11 @@
 //! `[images]`
 
-use super::put;
+use vivarium_engine::settings::CheckpointMode;
+
+use super::{no_such, put};
 use crate::config::key::{DefaultValue, Key, Kind, Setter};
+
+const CHECKPOINTS: &[&str] = &["off", "named", "each"];
 
 pub(super) const KEYS: &[Key] = &[
     Key {
@@ -56,6 +60,33 @@ pub(super) const KEYS: &[Key] = &[
         reloads: true,
         doc: "Suspended sessions of each tenant. One more is not suspended: 429.",
         set: Setter::Images(|images, value| put(&mut images.max_per_tenant, value.limit())),
+    },
+    Key {
+        name: "checkpoint",
+        kind: Kind::Choice(CHECKPOINTS),
+        default: DefaultValue::Toml("\"named\""),
+        flag: None,
+        reloads: true,
+        doc: "Which checkpoints a session has that does not say. `off`: none. `named`: those that requests \
+              make. `each`: and one after every execution.",
+        set: Setter::Images(|images, value| {
+            images.checkpoint = match value.text()? {
+                "off" => CheckpointMode::Off,
+                "named" => CheckpointMode::Named,
+                "each" => CheckpointMode::Each,
+                other => return Err(no_such(other, CHECKPOINTS)),
+            };
+            Ok(())
+        }),
+    },
+    Key {
+        name: "checkpoints_kept",
+        kind: Kind::Limit,
+        default: DefaultValue::Toml("100"),
+        flag: None,
+        reloads: true,
+        doc: "How many of the checkpoints after executions each session keeps: the last ones.",
+        set: Setter::Images(|images, value| put(&mut images.checkpoints_kept, value.limit())),
     },
     Key {
         name: "expire_after",

@@ -1,0 +1,150 @@
+//! Checkpoints after executions, and sessions that roll back by themselves.
+//!
+//! What an execution left is taken before the next begins: the session is held until its kernel has written it. It goes
+//! to disk while the session goes on. An execution that lost the state is answered when that is back.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use tokio::task::spawn_blocking;
+use vivarium_api_types::{CheckpointMode, RollbackRequest};
+use vivarium_protocol::outcome::State;
+
+use super::super::{Engine, EngineError};
+use super::transfer::{Made, failed};
+use super::{Still, blocked};
+use crate::images::{Images, KnownParts};
+use crate::session::{LostState, Making, Session};
+
+const PREFIX: &str = "after-";
+
+/// Whether this is the name of a checkpoint after an execution.
+pub(super) fn is_automatic(name: &str) -> bool {
+    name.strip_prefix(PREFIX).is_some_and(|number| number.parse::<u64>().is_ok())
+}
+
+impl Engine {
+    /// Makes a session's checkpoints after executions, and rolls it back, if it is to have that.
+    pub(in crate::engine) fn tend_checkpoints(&self, session: &Arc<Session>) {
+        let Ok(images) = self.images() else { return };
+        if session.checkpoint_mode() == CheckpointMode::Each {
+            let (engine, images, session) = (self.clone(), Arc::clone(&images), session);
+            let (mut progress, session) = (session.checkpoint_progress(), Arc::downgrade(session));
+            tokio::spawn(async move {
+                let mut known = KnownParts::default();
+                while progress.wait_for(|progress| progress.is_due()).await.is_ok() {
+                    let Some(session) = Weak::upgrade(&session) else { return };
+                    let made = engine.make_due_checkpoint(&images, &session, &mut known).await;
+                    if let Err(error) = made {
+                        let id = &session.identity.id;
+                        tracing::info!(session = id, %error, "no checkpoint after an execution");
+                    }
+                }
+            });
+        }
+        if session.rolls_back_by_itself() {
+            let (engine, mut lost) = (self.clone(), session.rolls_back());
+            tokio::spawn(async move {
+                while let Some(lost) = lost.recv().await {
+                    engine.bring_back(&images, lost).await;
+                }
+            });
+        }
+    }
+
+    async fn make_due_checkpoint(
+        &self,
+        images: &Arc<Images>,
+        session: &Arc<Session>,
+        known: &mut KnownParts,
+    ) -> Result<(), EngineError> {
+        let mut making = Making::new(session);
+        let (tenant, id) = (&*session.identity.tenant, &*session.identity.id);
+        let place = images.hold(tenant, id).await;
+        let after = making.ask();
+        if session.is_closed() || !session.stand_still().await {
+            return Ok(());
+        }
+        let still = Still { session: Arc::clone(session), _place: place };
+        // Its like has room.
+        let last = images.checkpoints.list(tenant, id).pop();
+        let room = last.map_or(0, |record| record.size_bytes);
+        let has_room = |_| self.image_room(images, tenant).is_ok_and(|left| left >= room);
+        self.remove_oldest_until(images, (tenant, id), has_room).await?;
+        let mut before = std::mem::take(known);
+        if !images.checkpoints.has_files(tenant, id, &before) {
+            before = KnownParts::default();
+        }
+        let before = Some(before);
+        let made = self.make_image(images, session, before, || {
+            drop(still);
+            making.taken();
+        });
+        let made = made.await;
+        if let Err(EngineError::NotImageable(obstacles)) = &made {
+            let kinds = obstacles.iter().map(|obstacle| obstacle.kind);
+            self.inner.host.metrics.images.refused(kinds);
+        }
+        let Made { unfinished, record, known: of_this } = made?;
+        let record = record.after(after, format!("{PREFIX}{after}"));
+        // Its place is free by now: another session may have its id.
+        let same = |now: Arc<Session>| Arc::ptr_eq(&now, session);
+        if !self.inner.registry.get(tenant, id).map_or(self.has_image(tenant, id), same) {
+            return Ok(());
+        }
+        let (store, owner, of) = (Arc::clone(images), tenant.to_owned(), id.to_owned());
+        let keeping =
+            spawn_blocking(move || store.checkpoints.keep((&owner, &of), unfinished, record));
+        if let Some(record) = blocked(keeping.await)?.map_err(failed)? {
+            self.audit_image(&record, "checkpointed");
+            *known = of_this;
+        }
+        let most = self.settings().images.checkpoints_kept.get().unwrap_or(u64::MAX);
+        self.remove_oldest_until(images, (tenant, id), |count| count <= most).await
+    }
+
+    /// Removes a session's oldest checkpoints after executions, until the number of those that are left will do.
+    async fn remove_oldest_until(
+        &self,
+        images: &Arc<Images>,
+        (tenant, id): (&str, &str),
+        will_do: impl Fn(u64) -> bool,
+    ) -> Result<(), EngineError> {
+        let all = images.checkpoints.list(tenant, id);
+        let names = all.iter().filter_map(|record| record.name.clone());
+        let mut automatic: VecDeque<_> = names.filter(|name| is_automatic(name)).collect();
+        while !will_do(automatic.len() as u64)
+            && let Some(name) = automatic.pop_front()
+        {
+            let (store, owner, of) = (Arc::clone(images), tenant.to_owned(), id.to_owned());
+            let removing = spawn_blocking(move || store.checkpoints.remove(&owner, &of, &name));
+            blocked(removing.await)?.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Rolls a session back whose state an execution has lost, and answers that.
+    async fn bring_back(&self, images: &Images, lost: LostState) {
+        let LostState { mut outcome, publishing } = lost;
+        let session = Arc::clone(publishing.session());
+        let (tenant, id) = (&*session.identity.tenant, &*session.identity.id);
+        session.checkpoints_kept().await;
+        let last = images.checkpoints.list(tenant, id).pop();
+        let detail = match last.and_then(|record| record.name.clone()) {
+            None => "it has no checkpoint to go back to".to_owned(),
+            Some(checkpoint) => {
+                let detail = format!("the session was rolled back to {checkpoint:?}");
+                match self.rollback(tenant, id, RollbackRequest { checkpoint }).await {
+                    Ok(_) => {
+                        (outcome.state, outcome.rolled_back) = (State::Preserved, true);
+                        detail
+                    }
+                    Err(error) => format!("it was not rolled back: {error}"),
+                }
+            }
+        };
+        session.undone();
+        outcome.detail = format!("{}; {detail}", outcome.detail);
+        publishing.publish(outcome);
+    }
+}
