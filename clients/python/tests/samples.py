@@ -12,6 +12,7 @@ OUTCOME: dict[str, Any] = {
     "cause": None,
     "detail": "",
     "state": "preserved",
+    "rolled_back": False,
     "kernel": {"generation": 1, "fresh": True, "previous_end": None},
     "session_created": True,
     "exit_code": None,

@@ -62,6 +62,16 @@ def test_a_session_is_resumed_by_hand_where_that_was_asked_for(images: Client) -
         assert str(session.execute("x").value) == "1"
 
 
+def test_code_that_kills_its_kernel_is_undone(images: Client) -> None:
+    with images.session(checkpoint="each", auto_rollback=True) as session:
+        made = session.execute("x = 1")
+        lost = session.execute("import os, signal; x = 2; os.kill(os.getpid(), signal.SIGKILL)")
+        assert (lost.status, lost.state, lost.rolled_back) == ("killed", "preserved", True)
+        assert str(session.execute("x").value) == "1"
+        names = [checkpoint.name for checkpoint in session.checkpoints()]
+        assert names[0] == f"after-{made.execution_id}"
+
+
 def test_branches_go_their_own_ways(session: Session) -> None:
     session.execute("x = [1]")
     first, second = session.branch(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from datetime import datetime, timezone
 from functools import partial
@@ -12,7 +13,7 @@ import pytest
 
 from fake import DROP, Fake, Reply, js, problem
 from samples import CHECKPOINT, IMAGE, SESSION, STORED_IMAGE
-from vivarium_client import Checkpoint, Client, StoredImage, errors
+from vivarium_client import AsyncClient, Checkpoint, Client, StoredImage, errors
 
 
 def test_a_session_is_suspended_and_resumed(fake: Fake, client: Client) -> None:
@@ -93,6 +94,7 @@ def test_a_checkpoint_that_cannot_be_made_says_why(
     session = client.attach("demo")
     refusals: list[tuple[int, str, type[errors.ApiError]]] = [
         (409, "checkpoint_exists", errors.Conflict),
+        (409, "checkpoints_off", errors.Conflict),
         (409, "not_imageable", errors.Conflict),
         (429, "images_full", errors.QuotaExceeded),
     ]
@@ -103,6 +105,26 @@ def test_a_checkpoint_that_cannot_be_made_says_why(
             session.checkpoint("before")
         assert raised.value.code == code
     assert len(pauses) == 2
+
+
+def test_a_session_asks_for_its_checkpoints(fake: Fake, client: Client) -> None:
+    fake.answers(js(SESSION, status=201), js(SESSION, status=201), js(SESSION, status=201))
+    client.session(checkpoint="each", auto_rollback=True)
+    client.session(checkpoint="off", auto_rollback=False, auto_resume=False)
+    client.session()
+
+    async def main() -> None:
+        async with AsyncClient(client.url) as asking:
+            await asking.session(checkpoint="named", auto_rollback=True)
+
+    fake.answers(js(SESSION, status=201))
+    asyncio.run(main())
+    assert [seen.json() for seen in fake.seen] == [
+        {"checkpoint": "each", "auto_rollback": True},
+        {"checkpoint": "off", "auto_rollback": False, "auto_resume": False},
+        {},
+        {"checkpoint": "named", "auto_rollback": True},
+    ]
 
 
 def test_what_is_in_the_way_is_told(fake: Fake, client: Client) -> None:

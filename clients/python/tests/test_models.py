@@ -66,6 +66,14 @@ def test_every_field_of_an_outcome() -> None:
     assert read.raise_for_status() is read
 
 
+def test_whether_the_session_was_rolled_back() -> None:
+    assert not outcome().rolled_back
+    lost = outcome(status="killed", cause="signal", rolled_back=True)
+    assert (lost.state, lost.rolled_back) == ("preserved", True)
+    earlier_version = Outcome._read(Reader({"status": "killed", "state": "lost"}, "outcome"))
+    assert not earlier_version.rolled_back
+
+
 def test_the_end_of_the_kernel_before() -> None:
     end = {"cause": "signal", "detail": "the kernel was killed by SIGSEGV (11)"}
     read = outcome(kernel={"generation": 3, "fresh": False, "previous_end": end})
@@ -92,6 +100,7 @@ def test_versions_may_differ() -> None:
         ("status", 1),
         ("stdout", 1),
         ("stdout_truncated", "no"),
+        ("rolled_back", "yes"),
         ("exit_code", True),
         ("exit_code", "1"),
         ("duration_ms", "fast"),

@@ -264,6 +264,7 @@ NAMES: list[tuple[str, Any]] = [
     ("RunRequest.network", names.Network),
     ("SessionSpec.network", names.Network),
     ("SessionInfo.network", names.Network),
+    ("SessionSpec.checkpoint", names.CheckpointMode),
     ("FileFormat", names.Format),
     ("OutputFormat", names.AnswerFormat),
     ("Keep", names.Keep),

@@ -8,7 +8,7 @@ from typing import Optional
 import pytest
 
 from fake import DROP, Fake, Reply, Seen, problem
-from samples import STREAM, sse
+from samples import DONE, STREAM, sse
 from vivarium_client import (
     AsyncClient,
     Client,
@@ -178,6 +178,13 @@ def test_waiting_for_the_end(fake: Fake, client: Client) -> None:
     with pytest.raises(TransportError, match="closed"):
         stream.wait()
     assert list(stream) == []
+
+
+def test_the_end_tells_that_the_session_was_rolled_back(fake: Fake, client: Client) -> None:
+    end = {**DONE, "execution_id": "7", "status": "killed", "rolled_back": True}
+    fake.answers(Reply(200, STREAM[0] + sse(2, "done", end), EVENTS))
+    outcome = client.attach("demo").stream("code").wait()
+    assert (outcome.status, outcome.state, outcome.rolled_back) == ("killed", "preserved", True)
 
 
 def test_commands_and_runs_are_streamed_alike(fake: Fake, client: Client) -> None:

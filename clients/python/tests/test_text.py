@@ -89,6 +89,11 @@ def test_nothing_is_said_as_well() -> None:
             "[error: exited: exit code 3]",
         ),
         (LOST, "[killed: memory_limit: over 512 MiB]\n[all variables are lost]"),
+        (
+            {**LOST, "state": "preserved", "rolled_back": True},
+            "[killed: memory_limit: over 512 MiB]"
+            "\n[the session was rolled back to its last checkpoint]",
+        ),
     ],
 )
 def test_failures_say_how_it_ended(changes: dict[str, Any], said: str) -> None:

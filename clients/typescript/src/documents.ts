@@ -38,6 +38,8 @@ export type ApprovalRules = Schemas["ApprovalSpec"];
 export type Limits = Schemas["LimitsSpec"];
 /** The network that code finds. */
 export type Network = NonNullable<Schemas["SessionSpec"]["network"]>;
+/** Which checkpoints a session has. */
+export type CheckpointMode = NonNullable<Schemas["SessionSpec"]["checkpoint"]>;
 /** How far an execution has come, and its outcome once it is over. */
 export type ExecutionInfo = Schemas["ExecutionInfo"];
 /** An execution in a list. */

@@ -1618,7 +1618,7 @@ export interface components {
         };
         /** @description How to name a checkpoint. */
         CheckpointRequest: {
-            /** @description 1 to 64 of A-Z a-z 0-9 _ -; null for the least number that none of the session's has. */
+            /** @description 1 to 64 of A-Z a-z 0-9 _ -, but none of `after-` and a number; null for the least number that none of the session's has. */
             name?: string | null;
         };
         /** @description What was removed because neither a name nor a session had it. */
@@ -1840,6 +1840,8 @@ export interface components {
             files_changed_more: boolean;
             /** @description The kernel that it ran in; null if it was rejected before there was one */
             kernel?: components["schemas"]["KernelInfo"] | null;
+            /** @description Whether variables were lost, and the session was rolled back to its last checkpoint. */
+            rolled_back?: boolean;
             /** @description Whether this request created the session. */
             session_created: boolean;
             /** @description The session's id */
@@ -2487,6 +2489,8 @@ export interface components {
             outputs?: components["schemas"]["NotebookOutput"][] | null;
             /** @description The value of the final expression; null if there was none */
             result?: components["schemas"]["ValueInfo"] | null;
+            /** @description Whether variables were lost, and the session was rolled back to its last checkpoint. */
+            rolled_back?: boolean;
             /** @description Whether this request created the session. */
             session_created: boolean;
             /** @description The session's id */
@@ -2943,6 +2947,17 @@ export interface components {
              * @default true
              */
             auto_resume: boolean | null;
+            /**
+             * @description Whether code that loses its kernel has the session roll back to its last checkpoint, before it is
+             *     answered.
+             * @default false
+             */
+            auto_rollback: boolean | null;
+            /**
+             * @description Which checkpoints it has, as `images.checkpoint` says if not given
+             * @enum {string}
+             */
+            checkpoint?: "off" | "named" | "each";
             /**
              * Format: date-time
              * @description When the session ends, whatever it does: a time to come, no later than the configured

@@ -6,7 +6,13 @@ import type { ExecutionInfo, OutcomeDocument, OutputFile, Value } from "./docume
 import * as errors from "./errors.js";
 
 /** The document's fields, as the HTTP API names them: `status`, `stdout`, `duration_ms` … */
-export interface Outcome extends Readonly<OutcomeDocument> {}
+export interface Outcome extends Readonly<OutcomeDocument> {
+  /**
+   * Whether variables were lost, and the session was rolled back to its last checkpoint: `state` is
+   * `preserved` then.
+   */
+  readonly rolled_back: boolean;
+}
 
 /** The outcome of an execution. An exception of the code is an outcome like any other. */
 export class Outcome {
@@ -96,6 +102,7 @@ const NOTHING = {
   session_id: "",
   detail: "",
   state: "",
+  rolled_back: false,
   session_created: false,
   stdout: "",
   stdout_truncated: false,

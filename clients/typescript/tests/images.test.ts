@@ -14,10 +14,11 @@ import {
   NotFound,
   QuotaExceeded,
   TransportError,
+  UnexpectedAnswer,
 } from "vivarium-client";
 
 import { Daemon, needsDaemon } from "./daemon.js";
-import { type Answer, drop, fake, js, problem } from "./fake.js";
+import { type Answer, drop, fake, js, message, OUTCOME, problem, sse } from "./fake.js";
 
 const IMAGE = {
   size_bytes: 39841,
@@ -107,13 +108,42 @@ test("checkpoints are made, listed, gone back to and deleted", async (t) => {
 test("a checkpoint that cannot be made says why", async (t) => {
   const { client } = await fake(t, [
     problem(409, "checkpoint_exists"),
+    problem(409, "checkpoints_off"),
     problem(409, "not_imageable"),
     problem(429, "images_full"),
   ]);
   const session = client.attach("a");
   await assert.rejects(session.checkpoint({ name: "before" }), Conflict);
+  await assert.rejects(session.checkpoint(), { name: "Conflict", code: "checkpoints_off" });
   await assert.rejects(session.checkpoint(), Conflict);
   await assert.rejects(session.checkpoint(), QuotaExceeded);
+});
+
+test("a session asks for its checkpoints", async (t) => {
+  const { client, server } = await fake(t, [js({ id: "a" }, 201)]);
+  await client.session({ checkpoint: "each", autoRollback: true });
+  await client.session({ checkpoint: "off", autoRollback: false, autoResume: false });
+  await client.session();
+  assert.deepEqual(
+    server.seen.map(({ body }) => JSON.parse(`${body}`)),
+    [
+      { checkpoint: "each", auto_rollback: true },
+      { checkpoint: "off", auto_rollback: false, auto_resume: false },
+      {},
+    ],
+  );
+});
+
+test("an outcome tells whether the session was rolled back", async (t) => {
+  const lost = { ...OUTCOME, status: "killed", cause: "signal", rolled_back: true };
+  const events = message(1, "done", { ...lost, stdout: undefined });
+  const { client } = await fake(t, [js(lost), sse(events), js(OUTCOME), js({ ...lost, rolled_back: 1 })]);
+  const session = client.attach("a");
+  assert.equal((await session.execute("1")).rolled_back, true);
+  assert.equal((await session.stream("1").wait()).rolled_back, true);
+  // As an earlier daemon answers.
+  assert.equal((await session.execute("1")).rolled_back, false);
+  await assert.rejects(session.execute("1"), UnexpectedAnswer);
 });
 
 test("only what changes nothing twice is sent again", async (t) => {
@@ -275,6 +305,16 @@ test("a session is resumed by hand where that was asked for", needsDaemon, async
   await assert.rejects(session.execute("x"), { code: "suspended" });
   await session.resume();
   assert.equal((await session.execute("x")).value?.repr, "1");
+});
+
+test("code that kills its kernel is undone", needsDaemon, async (t) => {
+  const client = await withImages(t);
+  await using session = await client.session({ checkpoint: "each", autoRollback: true });
+  const made = await session.execute("x = 1");
+  const lost = await session.execute("import os, signal; x = 2; os.kill(os.getpid(), signal.SIGKILL)");
+  assert.deepEqual([lost.status, lost.state, lost.rolled_back], ["killed", "preserved", true]);
+  assert.equal((await session.execute("x")).value?.repr, "1");
+  assert.equal((await session.checkpoints())[0]?.name, `after-${made.execution_id}`);
 });
 
 test("a session goes back to a checkpoint", needsDaemon, async (t) => {

@@ -26,6 +26,7 @@ export async function types(client: Client, session: Session): Promise<void> {
   holds<Same<typeof outcome, Outcome>>();
   holds<Same<Outcome["duration_ms"], number>>();
   holds<Same<Outcome["value"], Value | null>>();
+  holds<Same<Outcome["rolled_back"], boolean>>();
   holds<Same<Outcome["stdout"], OutcomeDocument["stdout"]>>();
   holds<Same<ReturnType<Outcome["fileBytes"]>, Uint8Array<ArrayBuffer>>>();
   holds<Same<SessionInfo, components["schemas"]["SessionInfo"]>>();
@@ -81,6 +82,9 @@ export async function types(client: Client, session: Session): Promise<void> {
   await client.run("1", { limits: { max_procs: "many" } });
   // @ts-expect-error: a network that the API does not have
   await client.session({ network: "open" });
+  await client.session({ checkpoint: "each", autoRollback: true });
+  // @ts-expect-error: checkpoints that the API does not have
+  await client.session({ checkpoint: "all" });
   // @ts-expect-error: strings only
   await client.session({ metadata: { a: 1 } });
   // @ts-expect-error: a session is made by a client

@@ -133,6 +133,8 @@ def _end(outcome: Outcome) -> Iterator[str]:
         yield line(": ".join(part for part in parts if part))
     if outcome.state == "lost":
         yield "all variables are lost"
+    if outcome.rolled_back:
+        yield "the session was rolled back to its last checkpoint"
     for name, truncated in (
         ("stdout", outcome.stdout_truncated),
         ("stderr", outcome.stderr_truncated),

@@ -4,6 +4,7 @@ import { randomKey } from "#platform";
 import type {
   AnswerForm,
   ApprovalRules,
+  CheckpointMode,
   Keep,
   Limits,
   Network,
@@ -142,6 +143,17 @@ export interface SessionOptions extends CallOptions, Confinement {
    */
   autoResume?: boolean | undefined;
   /**
+   * Which checkpoints it has: `off` (none: `Session.checkpoint` throws `Conflict`), `named` (those that
+   * `Session.checkpoint` makes) or `each` (and one after every execution, named `after-` and its
+   * number); without it, those that the operator has chosen.
+   */
+  checkpoint?: CheckpointMode | undefined;
+  /**
+   * Whether code that loses its kernel has the session roll back to its last checkpoint before it is
+   * answered: then `Outcome.rolled_back` is true.
+   */
+  autoRollback?: boolean | undefined;
+  /**
    * Another call with the same key returns the session of the first. With a key, a call whose
    * connection broke is retried.
    */
@@ -189,7 +201,8 @@ export function createSession(options: SessionOptions): Request {
   const idle_timeout_ms = milliseconds(options.idleTimeoutMs);
   const confinement = { environment, limits, network, egress_allow: options.egressAllow, env };
   const { approval, home, volumes, autoResume: auto_resume } = options;
-  const life = { deadline, idle_timeout_ms, auto_resume };
+  const { checkpoint, autoRollback: auto_rollback } = options;
+  const life = { deadline, idle_timeout_ms, auto_resume, checkpoint, auto_rollback };
   const fields = { id, ...confinement, approval, metadata, ...life, home, volumes };
   // No key but the caller's: with one that nobody knows the daemon would keep a session that
   // nobody knows. A kernel is started meanwhile, which takes as long as the daemon allows.

@@ -18,6 +18,7 @@ from .._core.requests import AnswerForm, Outputs, ReprLimits
 from .._core.stream import Stream
 from ..models import (
     ApprovalRules,
+    CheckpointMode,
     HomeKind,
     HostInfo,
     Limits,
@@ -232,6 +233,8 @@ class AsyncClient:
         home: Optional[HomeKind] = None,
         volumes: Optional[Iterable[VolumeMount]] = None,
         auto_resume: Optional[bool] = None,
+        checkpoint: Optional[CheckpointMode] = None,
+        auto_rollback: Optional[bool] = None,
         idempotency_key: Optional[str] = None,
     ) -> Opening[AsyncSession]:
         """Creates a session; its kernel is ready when this has been awaited.
@@ -257,6 +260,11 @@ class AsyncClient:
             auto_resume: Whether calls resume the session where it is suspended, as they do by
                 default; if not, `resume` alone does, and other calls are a `Conflict`
                 (`suspended`).
+            checkpoint: Which checkpoints it has: `off` (none: `checkpoint` is a `Conflict`),
+                `named` (those that `checkpoint` makes) or `each` (and one after every execution,
+                named `after-` and its number); without it, those that the operator has chosen.
+            auto_rollback: Whether code that loses its kernel has the session roll back to its last
+                checkpoint before it is answered: then `Outcome.rolled_back` is true.
             idempotency_key: Another call with the same key returns the session of the first.
                 With a key, a call whose connection broke is retried.
 
@@ -279,6 +287,8 @@ class AsyncClient:
             home=home,
             volumes=volumes,
             auto_resume=auto_resume,
+            checkpoint=checkpoint,
+            auto_rollback=auto_rollback,
             idempotency_key=idempotency_key,
         )
 

@@ -13,6 +13,7 @@ from ..models.approval import ApprovalRules
 from ..models.home import VolumeMount
 from ..models.names import (
     AnswerFormat,
+    CheckpointMode,
     ContentForm,
     Format,
     HomeKind,
@@ -83,6 +84,8 @@ def create_session(
     home: Optional[HomeKind],
     volumes: Optional[Iterable[VolumeMount]],
     auto_resume: Optional[bool],
+    checkpoint: Optional[CheckpointMode],
+    auto_rollback: Optional[bool],
     idempotency_key: Optional[str],
 ) -> Request:
     """POST /v1/sessions"""
@@ -100,6 +103,8 @@ def create_session(
         "home": home,
         "volumes": None if volumes is None else list(volumes),
         "auto_resume": auto_resume,
+        "checkpoint": checkpoint,
+        "auto_rollback": auto_rollback,
     }
     # No key but the caller's: with one that nobody knows the daemon would keep a session that
     # nobody knows.

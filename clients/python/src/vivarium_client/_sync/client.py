@@ -19,6 +19,7 @@ from .._core.stream import Stream
 from .._core.transport import run
 from ..models import (
     ApprovalRules,
+    CheckpointMode,
     HomeKind,
     HostInfo,
     Limits,
@@ -233,6 +234,8 @@ class Client:
         home: Optional[HomeKind] = None,
         volumes: Optional[Iterable[VolumeMount]] = None,
         auto_resume: Optional[bool] = None,
+        checkpoint: Optional[CheckpointMode] = None,
+        auto_rollback: Optional[bool] = None,
         idempotency_key: Optional[str] = None,
     ) -> Session:
         """Creates a session and returns when its kernel is ready.
@@ -258,6 +261,11 @@ class Client:
             auto_resume: Whether calls resume the session where it is suspended, as they do by
                 default; if not, `resume` alone does, and other calls are a `Conflict`
                 (`suspended`).
+            checkpoint: Which checkpoints it has: `off` (none: `checkpoint` is a `Conflict`),
+                `named` (those that `checkpoint` makes) or `each` (and one after every execution,
+                named `after-` and its number); without it, those that the operator has chosen.
+            auto_rollback: Whether code that loses its kernel has the session roll back to its last
+                checkpoint before it is answered: then `Outcome.rolled_back` is true.
             idempotency_key: Another call with the same key returns the session of the first.
                 With a key, a call whose connection broke is retried.
 
@@ -280,6 +288,8 @@ class Client:
             home=home,
             volumes=volumes,
             auto_resume=auto_resume,
+            checkpoint=checkpoint,
+            auto_rollback=auto_rollback,
             idempotency_key=idempotency_key,
         )
         info = run(self._calls.fetch(request, SessionInfo._read))

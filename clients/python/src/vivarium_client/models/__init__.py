@@ -19,7 +19,7 @@ from .home import HomeInfo, Storage, VolumeInfo, VolumeMount
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
 from .image import Checkpoint, Imageable, SessionImage, StoredImage
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
-from .names import Cause, HomeKind, Network, Status
+from .names import Cause, CheckpointMode, HomeKind, Network, Status
 from .outcome import (
     ExceptionInfo,
     Execution,
@@ -57,6 +57,7 @@ __all__ = [
     "Cause",
     "ChangedFile",
     "Checkpoint",
+    "CheckpointMode",
     "Completeness",
     "Completion",
     "Completions",

@@ -14,6 +14,9 @@ Network = Literal["none", "loopback", "trusted", "full"]
 HomeKind = Literal["off", "session", "tenant"]
 """Whose files, which outlive it, a session has as its home."""
 
+CheckpointMode = Literal["off", "named", "each"]
+"""Which checkpoints a session has."""
+
 Format = Literal["text", "base64"]
 """How the content of a file is encoded."""
 

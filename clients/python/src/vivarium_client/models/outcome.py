@@ -137,6 +137,9 @@ class Outcome:
     """The evidence, in words; may be empty."""
     state: Survival
     """Whether the session's variables and modules survived: `preserved` or `lost`."""
+    rolled_back: bool
+    """Whether they were lost, and the session was rolled back to its last checkpoint: `state` is
+    `preserved` then."""
     kernel: Optional[Kernel]
     """The kernel that ran it; None if it was rejected before there was one."""
     session_created: bool
@@ -299,6 +302,7 @@ class Outcome:
             cause=reader.optional_text("cause"),
             detail=reader.text("detail"),
             state=reader.text("state"),
+            rolled_back=reader.flag("rolled_back"),
             kernel=None if kernel is None else Kernel._read(kernel),
             session_created=reader.flag("session_created"),
             exit_code=reader.optional_integer("exit_code"),
