@@ -270,7 +270,7 @@ fn bars(times: &[Summary], sizes: &[Size]) -> Vec<Bar> {
     let to_bare = p50(times, &SMALL.resume()) / p50(times, &SMALL.bare());
     let image = sizes.iter().find(|size| size.name == SMALL.image());
     let image_mb = image.map_or(f64::NAN, Size::mb);
-    vec![
+    let mut bars = vec![
         most(&SMALL.resume(), RESUME_MS),
         Bar::at_most("resume to first answer, to bare python3", to_bare, 1.0, "times"),
         Bar::at_most(SMALL.image(), image_mb, IMAGE_MB, "MB"),
@@ -278,7 +278,9 @@ fn bars(times: &[Summary], sizes: &[Size]) -> Vec<Bar> {
         most(&LARGE.stands_still(), LARGE_MS),
         most(&LARGE.resume(), LARGE_MS),
         most(&all_answered(), BRANCHES_MS),
-    ]
+    ];
+    bars.extend(checkpoints::bars(times, sizes));
+    bars
 }
 
 #[cfg(test)]
@@ -299,7 +301,7 @@ mod tests {
         ];
         let sizes = [Size::new(LARGE.image(), 100_000_000), Size::new(SMALL.image(), 400_000)];
         let met = bars(&times, &sizes).iter().map(|bar| bar.met).collect::<Vec<_>>();
-        assert_eq!(met, [true, false, true, false, true, false, true]);
+        assert_eq!(met, [true, false, true, false, true, false, true, false, false]);
     }
 
     #[test]
