@@ -85,10 +85,9 @@ fn a_full_queue_is_refused() {
         let refused = session.request("POST", "/execute", Some(&body));
         refused.expect_problem(429, "queue_full");
         assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
-        wait::until_true("an interrupt that hits", || {
-            session.interrupt();
-            first.is_finished()
-        });
+        // Answered when what it hit has ended: another would hit what waits.
+        wait::until_true("an interrupt that hits", || session.interrupt()["interrupted"] == true);
+        assert_eq!(first.join().unwrap().status(), "interrupted");
         for one in waiting {
             assert_eq!(one.join().unwrap().ok().result(), "2");
         }
