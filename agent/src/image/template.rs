@@ -117,7 +117,10 @@ pub(crate) fn share_memory(thread: SingleThreaded) -> io::Result<()> {
         write!(layout, "{start:x} {end:x} {held:x} {offset:x} {protection} {shared} ")?;
         layout.extend_from_slice(name);
         layout.push(b' ');
-        write_identity(&line, library, &mut layout)?;
+        // What is moved is compared as memory.
+        if name != library || held == 0 {
+            write_identity(&line, library, &mut layout)?;
+        }
         layout.push(b'\n');
         len += held;
     }

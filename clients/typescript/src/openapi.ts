@@ -1840,7 +1840,7 @@ export interface components {
             files_changed_more: boolean;
             /** @description The kernel that it ran in; null if it was rejected before there was one */
             kernel?: components["schemas"]["KernelInfo"] | null;
-            /** @description Whether variables were lost, and the session was rolled back to its last checkpoint. */
+            /** @description Whether the kernel was lost, and the session was rolled back to a checkpoint. */
             rolled_back?: boolean;
             /** @description Whether this request created the session. */
             session_created: boolean;
@@ -2489,7 +2489,7 @@ export interface components {
             outputs?: components["schemas"]["NotebookOutput"][] | null;
             /** @description The value of the final expression; null if there was none */
             result?: components["schemas"]["ValueInfo"] | null;
-            /** @description Whether variables were lost, and the session was rolled back to its last checkpoint. */
+            /** @description Whether the kernel was lost, and the session was rolled back to a checkpoint. */
             rolled_back?: boolean;
             /** @description Whether this request created the session. */
             session_created: boolean;

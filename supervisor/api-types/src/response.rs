@@ -46,7 +46,7 @@ pub struct Outcome {
     /// Whether variables and modules of the session survived.
     #[schema(schema_with = schema::names::<State>)]
     pub state: State,
-    /// Whether variables were lost, and the session was rolled back to its last checkpoint.
+    /// Whether the kernel was lost, and the session was rolled back to a checkpoint.
     #[serde(default)]
     pub rolled_back: bool,
     /// Null if it was rejected before there was a kernel.

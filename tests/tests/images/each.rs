@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use vivarium_tests::http::Client;
 use vivarium_tests::outcome::Outcome;
 use vivarium_tests::{Daemon, Session, Setup};
 
@@ -244,6 +245,49 @@ fn code_that_loses_its_kernel_leaves_the_session_as_it_was() {
         );
     }
     daemon.until_only(1);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn a_session_goes_back_to_what_it_was_and_says_so_where_it_can_not() {
+    let daemon = images(&[]).start();
+    let session = undoing(&daemon);
+    let one = after(&session.execute("x = 1").ok());
+    let _changed = session.execute("x = 2").ok();
+    // Not to the last one that there is.
+    let _back = roll_back(&session, &one).expect_success();
+    let lost = session.execute("import os; os._exit(1)");
+    assert_eq!((lost.state(), &lost.0["rolled_back"]), ("preserved", &json!(true)));
+    assert_eq!(session.value("x"), "1");
+    // Nor is it said that what was answered is there, where that has no checkpoint.
+    let thread =
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(99,)).start()\nx = 3";
+    let _running = session.execute(thread).ok();
+    let lost = session.execute("import os; os._exit(1)");
+    assert_eq!((lost.state(), &lost.0["rolled_back"]), ("lost", &json!(true)), "{lost:?}");
+    assert!(lost.detail().contains("what came after is lost"), "{lost:?}");
+    assert_eq!(session.value("x"), "1");
+    // A session that was asleep is at the checkpoint that it was at.
+    sleep_once(&session);
+    let lost = session.execute("import os; x = 4; os._exit(1)");
+    assert_eq!((lost.state(), &lost.0["rolled_back"]), ("preserved", &json!(true)), "{lost:?}");
+    assert_eq!(session.value("x"), "1");
+    daemon.stop_and_check();
+}
+
+#[test]
+fn nobody_waits_for_a_client_that_reads_slowly() {
+    let daemon = images(&[]).start();
+    let session = each(&daemon);
+    let made = after(&session.execute("open('f', 'wb').write(bytes(64 << 20)); x = 1").ok());
+    let mut reader = Client::connect(&daemon.unix());
+    reader.ask("GET", &session.path("/files/f"), &[], None);
+    // Until it has begun, and the sockets are full.
+    assert_eq!(reader.receive_head().unwrap().status, 200);
+    assert!(reader.exactly(1000).is_some());
+    assert_eq!((session.value("x"), session.value("x + 1")), ("1".to_owned(), "2".to_owned()));
+    assert_eq!(names(&session), [made]);
+    drop(reader);
     daemon.stop_and_check();
 }
 

@@ -140,7 +140,8 @@ impl Engine {
             let reason = format!("the operator does not allow this tenant {base:?}");
             return Err(EngineError::invalid("environment", reason));
         }
-        let has_images = settings.environments.get(&base).is_some_and(|it| it.images);
+        let has_images =
+            self.images().is_ok() && settings.environments.get(&base).is_some_and(|it| it.images);
         request::checkpoints(has_images, spec.checkpoint, spec.auto_rollback)?;
         let limits = request::limits(&settings.sandbox.limits, spec.limits)?;
         let wanted = request::network(&settings, prepared.isolates_full(), spec.network)?;

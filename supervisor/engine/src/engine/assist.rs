@@ -45,12 +45,11 @@ impl Engine {
             context,
             approval: None,
         };
-        let outcome = self
-            .hand_over(&session, (spec, None), ResponseMode::Outcome, false, None)
-            .await?
-            .outcome()
-            .await?;
-        answer_of(id, &outcome)
+        let handle =
+            self.hand_over(&session, (spec, None), ResponseMode::Outcome, false, None).await?;
+        // It is in the session's queue: whoever has the session stand still may have it wait there.
+        drop(session);
+        answer_of(id, &*handle.outcome().await?)
     }
 }
 
@@ -63,7 +62,7 @@ pub(super) fn answer_of<T: DeserializeOwned>(
     let Some(answer) = answer else {
         return Err(match outcome.cause {
             // Somebody else's doing, and no fault of the kernel's.
-            Some(Cause::Interrupt | Cause::Reset) => EngineError::Busy,
+            Some(Cause::Interrupt | Cause::Reset | Cause::Suspended) => EngineError::Busy,
             Some(Cause::Deleted | Cause::Expired) => EngineError::UnknownSession(id.to_owned()),
             _ if outcome.detail.is_empty() => EngineError::NoAnswer("it said nothing".to_owned()),
             _ => EngineError::NoAnswer(outcome.detail.clone()),

@@ -141,7 +141,7 @@ impl Engine {
         change: FileChange,
     ) -> Result<FileInfo, EngineError> {
         self.check_open(tenant)?;
-        drop(self.awake(tenant, id).await?);
+        let awake = self.awake(tenant, id).await?;
         let FileChange { move_to, replace, mode } = change;
         let mode = mode.map(|mode| permissions(&mode)).transpose()?;
         let path = self.place(path, Wanted::Entry)?;
@@ -155,14 +155,16 @@ impl Engine {
             let operation = FileOperation::SetMode { path: path.clone(), mode };
             changed = Some(self.entry(tenant, id, &path, operation).await?);
         }
-        match (to, changed) {
+        let changed = match (to, changed) {
             (None, Some(changed)) => Ok(changed),
             (to, _) => {
                 let to = to.unwrap_or_default();
                 let operation = FileOperation::Move { path: path.clone(), to, replace };
                 self.entry(tenant, id, &path, operation).await
             }
-        }
+        };
+        drop(awake);
+        changed
     }
 
     /// An operation that is answered by an entry.

@@ -92,8 +92,9 @@ impl Engine {
         images: &Arc<Images>,
         session: &Arc<Session>,
     ) -> Result<Image, EngineError> {
-        let made = self.make_image(images, session, None, || {}).await?;
+        let made = self.make_image(images, session, None, |_| {}).await?;
         let Made { unfinished, mut record, .. } = made;
+        record.at = session.at_checkpoint();
         record.info.state = SessionState::Suspended;
         let (images, session) = (Arc::clone(images), Arc::clone(session));
         let keeping = spawn_blocking(move || {
@@ -163,7 +164,13 @@ impl Engine {
         self.check_admits(tenant)?;
         let session = self.find(tenant, id)?;
         let reasons = match self.images() {
-            Ok(_) => self.obstacles(&session).await?.into_iter().map(|it| it.text).collect(),
+            Ok(images) => {
+                // Its kernel is asked one thing at a time.
+                let place = images.hold(tenant, id).await;
+                let found = self.obstacles(&session).await?;
+                drop(place);
+                found.into_iter().map(|it| it.text).collect()
+            }
             Err(error) => vec![error.to_string()],
         };
         Ok(ImageableReply { imageable: reasons.is_empty(), reasons })

@@ -19,8 +19,11 @@ const PART_BYTES: [usize; 3] = [1 << 10, 4 << 10, 16 << 10];
 /// The most files that an image is put together of, as all are open then. What the others have is written again.
 const FILES_MAX: usize = 16;
 
-/// The most parts that are known of an image: what has more, some 256 MiB, writes the rest of them each time.
-const KNOWN_MAX: usize = 64 << 10;
+/// The most parts that are known of an image: what has more, some 128 MiB, writes the rest of them each time.
+const KNOWN_MAX: usize = 32 << 10;
+
+/// The most places that an image has its parts in: what comes after is written again. Records are in the daemon's memory.
+const RUNS_MAX: usize = 4 << 10;
 
 /// Parts of one file that follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,7 +100,8 @@ pub(super) fn write(
     for part in StreamCDC::new(from, least, about, most) {
         let data = part.map_err(io::Error::from)?.data;
         let hash = Hash::of(&data);
-        let found = before.places.get(&hash).and_then(|(old, number)| {
+        let found = before.places.get(&hash).filter(|_| parts.runs.len() < RUNS_MAX);
+        let found = found.and_then(|(old, number)| {
             let file = *numbers.get(old)?;
             (*next.get(usize::from(file))? <= *number).then_some((file, *number))
         });

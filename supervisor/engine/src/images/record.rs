@@ -46,6 +46,9 @@ pub(crate) struct Record {
     pub(crate) name: Option<String>,
     /// The name that its kernel's file is sealed with.
     pub(crate) image: Uuid,
+    /// The image of the checkpoint that the session was at, if nothing had begun in it since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<Uuid>,
     /// Where its parts are, if its file has not all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parts: Option<Parts>,
@@ -71,6 +74,7 @@ impl Record {
             template,
             name: None,
             image,
+            at: None,
             parts,
         })
     }
@@ -117,15 +121,16 @@ impl Record {
         Self { name: Some(name), ..self.clone() }
     }
 
-    /// The same image as that of a session that is this now.
+    /// The same image, of this checkpoint, as that of a session that is this now.
     pub(crate) fn put_back(
         &self,
+        checkpoint: Uuid,
         spec: SessionSpec,
         info: SessionInfo,
         executions: ExecutionNumber,
     ) -> Self {
-        let suspended_at = Timestamp::now();
-        Self { spec, info, executions, suspended_at, name: None, ..self.clone() }
+        let (suspended_at, at) = (Timestamp::now(), Some(checkpoint));
+        Self { spec, info, executions, suspended_at, at, name: None, ..self.clone() }
     }
 
     /// What lists show of the session.
@@ -259,6 +264,11 @@ impl Unfinished {
     pub(crate) fn create(&self) -> io::Result<KernelFile> {
         let path = self.dir.path().join(KERNEL);
         Ok(KernelFile { file: File::create_new(path)?, key: self.key.clone(), image: self.image })
+    }
+
+    /// The name that its kernel's file is sealed with.
+    pub(crate) const fn id(&self) -> Uuid {
+        self.image
     }
 
     fn size_bytes(&self) -> io::Result<u64> {

@@ -1,9 +1,11 @@
 //! Checkpoints that a session makes by itself, and going back to one by itself, as far as its actor knows of that:
 //! nothing begins before the kernel has written the one, or while the other is done.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tokio::sync::{mpsc, watch};
+use uuid::Uuid;
 use vivarium_api_types::{CheckpointMode, Outcome};
 use vivarium_protocol::message::ExecutionNumber;
 
@@ -37,6 +39,8 @@ impl Progress {
 /// An execution that has lost its session's state, and whose client has no answer yet.
 #[derive(Debug)]
 pub(crate) struct LostState {
+    /// The image of the checkpoint that the session was at when it began.
+    pub(crate) before: Option<Uuid>,
     pub(crate) outcome: Outcome,
     pub(crate) publishing: Publishing,
 }
@@ -45,8 +49,30 @@ pub(crate) struct LostState {
 #[derive(Debug, Default)]
 pub(super) struct Checkpointing {
     progress: watch::Sender<Progress>,
+    /// Whether there is somebody who makes them.
+    are_made: AtomicBool,
+    /// The image of the checkpoint that it is at: nothing has begun in it since.
+    at: Mutex<Option<Uuid>>,
     /// Takes what is to be undone, if anything is.
     lost: OnceLock<mpsc::Sender<LostState>>,
+}
+
+impl Checkpointing {
+    fn lock_at(&self) -> MutexGuard<'_, Option<Uuid>> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody who makes a session's checkpoints after executions. Dropped, the session has none, and goes on.
+pub(crate) struct MadeBySomebody(Weak<Session>);
+
+impl Drop for MadeBySomebody {
+    fn drop(&mut self) {
+        if let Some(session) = self.0.upgrade() {
+            session.checkpointing.are_made.store(false, Ordering::Relaxed);
+            drop(Making::new(&session));
+        }
+    }
 }
 
 impl Session {
@@ -57,6 +83,27 @@ impl Session {
         asked_for.or(configured).unwrap_or_default()
     }
 
+    /// The image of the checkpoint that it is at.
+    pub(crate) fn at_checkpoint(&self) -> Option<Uuid> {
+        *self.checkpointing.lock_at()
+    }
+
+    /// Notes that it is what it was at this one, or at none.
+    pub(crate) fn is_at_checkpoint(&self, image: Option<Uuid>) {
+        *self.checkpointing.lock_at() = image;
+    }
+
+    /// Notes that it changes from now on, and returns what it was at.
+    pub(super) fn leave_checkpoint(&self) -> Option<Uuid> {
+        self.checkpointing.lock_at().take()
+    }
+
+    /// Somebody makes its checkpoints after executions, until this is dropped.
+    pub(crate) fn has_checkpoints_made(self: &Arc<Self>) -> MadeBySomebody {
+        self.checkpointing.are_made.store(true, Ordering::Relaxed);
+        MadeBySomebody(Arc::downgrade(self))
+    }
+
     /// Follows how far it is; ends with the session.
     pub(crate) fn checkpoint_progress(&self) -> watch::Receiver<Progress> {
         self.checkpointing.progress.subscribe()
@@ -64,14 +111,17 @@ impl Session {
 
     /// This execution has ended. Nothing begins until the checkpoint of what it left is taken.
     pub(super) fn checkpoint_due(&self, after: ExecutionNumber) {
-        if self.checkpoint_mode() == CheckpointMode::Each && self.template_memory().is_some() {
-            self.checkpointing.progress.send_modify(|progress| {
-                // What is being undone is nothing to go back to.
-                if !progress.goes_back {
-                    (progress.due, progress.after) = (progress.due + 1, after);
-                }
-            });
+        if !self.checkpointing.are_made.load(Ordering::Relaxed) || self.template_memory().is_none()
+        {
+            return;
         }
+        self.checkpointing.progress.send_modify(|progress| {
+            // What is being undone is nothing to go back to, and a command that others have outlived ends
+            // after their checkpoints.
+            if !progress.goes_back && after > progress.after {
+                (progress.due, progress.after) = (progress.due + 1, after);
+            }
+        });
     }
 
     /// Whether nothing may begin.
@@ -93,10 +143,11 @@ impl Session {
         self.checkpointing.progress.borrow().is_taking
     }
 
-    /// Waits until no checkpoint is being made.
+    /// Waits until the checkpoints that are due now are made.
     pub(crate) async fn checkpoints_kept(&self) {
         let mut progress = self.checkpoint_progress();
-        if progress.wait_for(|progress| !progress.is_due()).await.is_err() {
+        let due = progress.borrow().due;
+        if progress.wait_for(|progress| progress.kept >= due).await.is_err() {
             // The sender is part of `self`, and so is there.
         }
     }
@@ -120,13 +171,21 @@ impl Session {
         let Some(sender) = self.checkpointing.lost.get() else { return Some(lost) };
         self.checkpointing.progress.send_modify(|progress| progress.goes_back = true);
         let refused = sender.try_send(lost).err()?;
-        self.undone();
+        drop(self.undoing());
         Some(refused.into_inner())
     }
 
-    /// What was lost is back, or stays lost.
-    pub(crate) fn undone(&self) {
-        self.checkpointing.progress.send_modify(|progress| progress.goes_back = false);
+    /// What was lost is back, or stays lost, once this is dropped.
+    pub(crate) const fn undoing(&self) -> Undoing<'_> {
+        Undoing(self)
+    }
+}
+
+pub(crate) struct Undoing<'s>(&'s Session);
+
+impl Drop for Undoing<'_> {
+    fn drop(&mut self) {
+        self.0.checkpointing.progress.send_modify(|progress| progress.goes_back = false);
     }
 }
 

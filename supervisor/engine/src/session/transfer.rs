@@ -255,7 +255,7 @@ impl Session {
     }
 
     /// Whether an operation on its files is under way.
-    pub(super) fn is_transferring(&self) -> bool {
+    pub(crate) fn is_transferring(&self) -> bool {
         self.transfers.available_permits() < MAX_TRANSFERS as usize
     }
 

@@ -39,7 +39,8 @@ impl Engine {
             if let Some(image) = place.image() {
                 return engine.make_branches(&images, image, count).await;
             }
-            let (unfinished, record) = engine.image_of_awake(&images, (&owner, &id), place).await?;
+            let (unfinished, record) =
+                engine.image_of_awake(&images, (&owner, &id), place, false).await?;
             engine.make_branches(&images, &unfinished.image(record), count).await
         })
         .await

@@ -51,7 +51,7 @@ impl Engine {
                     engine.image_room(&images, &owner)?;
                     images.begin_with(&owner, image).map_err(failed)?
                 }
-                None => engine.image_of_awake(&images, (&owner, &id), place).await?,
+                None => engine.image_of_awake(&images, (&owner, &id), place, true).await?,
             };
             let record = record.named(name.clone());
             // The session's place is free by now: it may have ended, and another have been as fast.
@@ -103,17 +103,39 @@ impl Engine {
         id: &str,
         RollbackRequest { checkpoint }: RollbackRequest,
     ) -> Result<SessionInfo, EngineError> {
+        self.roll_back(tenant, id, checkpoint, None).await
+    }
+
+    /// The same, only if the session is awake and still this one.
+    pub(super) async fn roll_back(
+        &self,
+        tenant: &str,
+        id: &str,
+        checkpoint: String,
+        only: Option<Arc<Session>>,
+    ) -> Result<SessionInfo, EngineError> {
         self.check_admits(tenant)?;
         self.exists(tenant, id)?;
         let images = self.images()?;
         let (engine, owner, id) = (self.clone(), tenant.to_owned(), id.to_owned());
         finished(async move {
             let mut place = engine.settled_place(&images, &owner, &id).await;
+            if let Some(only) = only {
+                let now = engine.inner.registry.get(&owner, &id);
+                if place.image().is_some() || !now.is_some_and(|now| Arc::ptr_eq(&now, &only)) {
+                    return Err(EngineError::UnknownSession(id));
+                }
+            }
             let image = known(&images, &owner, &id, &checkpoint)?;
             let session = match place.image() {
                 Some(present) => {
                     let Record { spec, info, executions, .. } = &*present.record;
-                    let record = image.record.put_back(spec.clone(), info.clone(), *executions);
+                    let record = image.record.put_back(
+                        image.record.image,
+                        spec.clone(),
+                        info.clone(),
+                        *executions,
+                    );
                     let session = engine.wake(&images, &image.with(record), spec.clone()).await?;
                     engine.audit_image(&image.record, "rolled_back");
                     session
@@ -179,17 +201,19 @@ impl Engine {
             // Nothing is given up for what is not genuine to its end.
             io::copy(&mut checkpoint.open()?, &mut io::sink())?;
             let (unfinished, record) = images.begin_with(place.0, &checkpoint)?;
-            images.keep(place, unfinished, record.put_back(spec, info, executions))
+            let record = record.put_back(checkpoint.record.image, spec, info, executions);
+            images.keep(place, unfinished, record)
         });
         blocked(keeping.await)?.map_err(failed)
     }
 
-    /// Makes the image of a session that is awake and goes on.
+    /// Makes the image of a session that is awake and goes on, as a checkpoint or for a while only.
     pub(super) async fn image_of_awake(
         &self,
         images: &Arc<Images>,
         (tenant, id): (&str, &str),
         place: Place,
+        is_checkpoint: bool,
     ) -> Result<(Unfinished, Record), EngineError> {
         let Some(session) = self.inner.registry.get(tenant, id) else {
             return Err(EngineError::UnknownSession(id.to_owned()));
@@ -200,7 +224,13 @@ impl Engine {
             return Err(EngineError::Suspended(id.to_owned()));
         }
         let still = Still { session: Arc::clone(&session), _place: place };
-        let made = self.make_image(images, &session, None, move || drop(still)).await?;
+        let made = self.make_image(images, &session, None, move |image| {
+            if is_checkpoint {
+                still.session.is_at_checkpoint(image);
+            }
+            drop(still);
+        });
+        let made = made.await?;
         Ok((made.unfinished, made.record))
     }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use tokio::task::spawn_blocking;
-use vivarium_api_types::{CheckpointMode, RollbackRequest};
+use vivarium_api_types::CheckpointMode;
 use vivarium_protocol::outcome::State;
 
 use super::super::{Engine, EngineError};
@@ -28,8 +28,10 @@ impl Engine {
     pub(in crate::engine) fn tend_checkpoints(&self, session: &Arc<Session>) {
         let Ok(images) = self.images() else { return };
         if session.checkpoint_mode() == CheckpointMode::Each {
-            let (engine, images, session) = (self.clone(), Arc::clone(&images), session);
-            let (mut progress, session) = (session.checkpoint_progress(), Arc::downgrade(session));
+            let (engine, images) = (self.clone(), Arc::clone(&images));
+            let (mut progress, making) =
+                (session.checkpoint_progress(), session.has_checkpoints_made());
+            let session = Arc::downgrade(session);
             tokio::spawn(async move {
                 let mut known = KnownParts::default();
                 while progress.wait_for(|progress| progress.is_due()).await.is_ok() {
@@ -40,6 +42,7 @@ impl Engine {
                         tracing::info!(session = id, %error, "no checkpoint after an execution");
                     }
                 }
+                drop(making);
             });
         }
         if session.rolls_back_by_itself() {
@@ -66,17 +69,19 @@ impl Engine {
             return Ok(());
         }
         let still = Still { session: Arc::clone(session), _place: place };
-        // Its like has room.
+        // Its like has room. The last one stays until there is another.
         let last = images.checkpoints.list(tenant, id).pop();
         let room = last.map_or(0, |record| record.size_bytes);
-        let has_room = |_| self.image_room(images, tenant).is_ok_and(|left| left >= room);
+        let has_room =
+            |count| count <= 1 || self.image_room(images, tenant).is_ok_and(|left| left >= room);
         self.remove_oldest_until(images, (tenant, id), has_room).await?;
         let mut before = std::mem::take(known);
         if !images.checkpoints.has_files(tenant, id, &before) {
             before = KnownParts::default();
         }
         let before = Some(before);
-        let made = self.make_image(images, session, before, || {
+        let made = self.make_image(images, session, before, |image| {
+            session.is_at_checkpoint(image);
             drop(still);
             making.taken();
         });
@@ -123,27 +128,37 @@ impl Engine {
         Ok(())
     }
 
-    /// Rolls a session back whose state an execution has lost, and answers that.
+    /// Rolls a session back whose state an execution has lost, and answers that. What was preserved is what the session
+    /// was when that began.
     async fn bring_back(&self, images: &Images, lost: LostState) {
-        let LostState { mut outcome, publishing } = lost;
+        let LostState { before, mut outcome, publishing } = lost;
         let session = Arc::clone(publishing.session());
         let (tenant, id) = (&*session.identity.tenant, &*session.identity.id);
+        let undoing = session.undoing();
         session.checkpoints_kept().await;
-        let last = images.checkpoints.list(tenant, id).pop();
-        let detail = match last.and_then(|record| record.name.clone()) {
+        let mut all = images.checkpoints.list(tenant, id);
+        let exact = all.iter().position(|record| Some(record.image) == before);
+        let checkpoint = exact.map(|at| all.swap_remove(at)).or_else(|| all.pop());
+        let detail = match checkpoint.and_then(|record| record.name.clone()) {
             None => "it has no checkpoint to go back to".to_owned(),
-            Some(checkpoint) => {
-                let detail = format!("the session was rolled back to {checkpoint:?}");
-                match self.rollback(tenant, id, RollbackRequest { checkpoint }).await {
-                    Ok(_) => {
+            Some(name) => {
+                let back = self.roll_back(tenant, id, name.clone(), Some(Arc::clone(&session)));
+                match back.await {
+                    Ok(_) if exact.is_some() => {
                         (outcome.state, outcome.rolled_back) = (State::Preserved, true);
-                        detail
+                        format!("the session was rolled back to {name:?}")
+                    }
+                    Ok(_) => {
+                        outcome.rolled_back = true;
+                        format!(
+                            "the session was rolled back to {name:?}, and what came after is lost"
+                        )
                     }
                     Err(error) => format!("it was not rolled back: {error}"),
                 }
             }
         };
-        session.undone();
+        drop(undoing);
         outcome.detail = format!("{}; {detail}", outcome.detail);
         publishing.publish(outcome);
     }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use uuid::Uuid;
 use vivarium_api_types::SessionSpec;
 use vivarium_audit::Hash;
 use vivarium_metrics::families::images::ObstacleKind;
@@ -61,17 +62,27 @@ pub(super) struct Made {
 
 impl Engine {
     /// Makes the image of a session in which nothing begins any more: whole, or of parts that the image before has
-    /// not. `written` is called once its kernel has forked, and what it does from then on is no part of the image; of
-    /// one of parts once all of it is here, as whoever writes it may end with what its kernel does next.
+    /// not. `written` is called once its kernel has forked, with the image's name unless that failed, and what it does
+    /// from then on is no part of the image; of one of parts once all of it is here, as whoever writes it may end
+    /// with what its kernel does next.
     pub(super) async fn make_image(
         &self,
         images: &Arc<Images>,
         session: &Arc<Session>,
         before: Option<KnownParts>,
-        written: impl FnOnce(),
+        written: impl FnOnce(Option<Uuid>),
     ) -> Result<Made, EngineError> {
         let tenant = session.identity.tenant.as_str();
-        session.transfers_idle().await;
+        if before.is_none() {
+            session.transfers_idle().await;
+        } else if session.is_transferring() {
+            // Nobody is to wait for a client that reads slowly, but for who asked for the image.
+            let text = "files of it are being transferred".to_owned();
+            return Err(EngineError::NotImageable(vec![Obstacle {
+                kind: ObstacleKind::Files,
+                text,
+            }]));
+        }
         let Some(memory) = session.template_memory() else {
             return Err(EngineError::NotImageable(vec![executed()]));
         };
@@ -88,7 +99,7 @@ impl Engine {
         let info = self.info(session);
         let file_bytes = self.image_room(images, tenant)?;
         let unfinished = images.begin(tenant).map_err(failed)?;
-        let file = unfinished.create().map_err(failed)?;
+        let (file, image) = (unfinished.create().map_err(failed)?, unfinished.id());
         let (read, write) = pipe()?;
         let limits = session.limits();
         let most = [limits.max_memory_mb, limits.max_disk_mb].into_iter().fold(
@@ -107,7 +118,7 @@ impl Engine {
         if is_of_parts && end.await.is_err() {
             tracing::debug!("an image that did not come to its end");
         }
-        written();
+        written(answer.is_ok().then_some(image));
         let received = blocked(received.await)?;
         let obstacles = answer?.obstacles();
         let Received { template, parts } = match received {
@@ -220,7 +231,12 @@ impl Engine {
         let filled = filled.await;
         self.inner.host.metrics.images.resumed(filled.is_ok());
         match filled {
-            Ok(()) => Ok(session),
+            Ok(()) => {
+                if session.identity.id == info.id {
+                    session.is_at_checkpoint(image.record.at);
+                }
+                Ok(session)
+            }
             Err(error) => {
                 let why = error_chain(&error);
                 tracing::warn!(session = info.id, error = why, "an image that was not resumed");

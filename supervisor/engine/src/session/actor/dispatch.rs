@@ -135,6 +135,7 @@ impl Actor {
             audited.started(&self.session.identity, number, &work, audit);
         }
         let names = outputs.iter().map(|output| output.name.clone()).collect();
+        let before = if kind.is_question() { None } else { self.session.leave_checkpoint() };
         let running = RunningExecution {
             number,
             kind,
@@ -150,6 +151,7 @@ impl Actor {
             collector: Collector::new(&limits, outputs, streamed || prints_on),
             writer,
             session_created,
+            before,
             audited,
             kernel: None,
             interrupts: Vec::new(),

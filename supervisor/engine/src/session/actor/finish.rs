@@ -178,6 +178,7 @@ impl Actor {
             collector,
             writer,
             session_created,
+            before,
             audited,
             kernel,
             reservation,
@@ -210,8 +211,17 @@ impl Actor {
         if kind != Kind::Image {
             self.session.touch();
         }
-        let answer =
-            Answer { number, kind, verdict, collected, ran, usage, kernel, session_created };
+        let answer = Answer {
+            number,
+            kind,
+            verdict,
+            collected,
+            ran,
+            usage,
+            kernel,
+            session_created,
+            before,
+        };
         if !kind.is_question() && answer.verdict.state == State::Preserved && !self.runs_anything()
         {
             self.session.checkpoint_due(number);
@@ -221,7 +231,9 @@ impl Actor {
 
     fn runs_anything(&self) -> bool {
         let runs = |context: &Context| context.running.is_some();
-        !self.commands.is_empty() || self.contexts.iter().any(|(_, context)| runs(context))
+        !self.commands.is_empty()
+            || !self.making.is_empty()
+            || self.contexts.iter().any(|(_, context)| runs(context))
     }
 
     /// Answers an execution that never had a turn.
@@ -246,8 +258,17 @@ impl Actor {
         let context = spec.context.as_deref().and_then(|name| self.contexts.by_name(name));
         let context = context.and_then(|number| self.contexts.get(number));
         let kernel = context.unwrap_or_else(|| self.contexts.first()).kernels.current();
-        let answer =
-            Answer { number, kind, verdict, collected, ran: None, usage, kernel, session_created };
+        let answer = Answer {
+            number,
+            kind,
+            verdict,
+            collected,
+            ran: None,
+            usage,
+            kernel,
+            session_created,
+            before: None,
+        };
         self.publish(answer, audited, writer, reservation);
     }
 

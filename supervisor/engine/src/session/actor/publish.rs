@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use uuid::Uuid;
 use vivarium_api_types::{ExecutionUsage, KernelInfo, MAIN_CONTEXT, Outcome};
 use vivarium_protocol::message::ExecutionNumber;
 use vivarium_protocol::outcome::{Cause, State};
@@ -28,7 +29,7 @@ impl Actor {
         writer: LogWriter,
         reservation: Reservation,
     ) {
-        let Answer { number, kind, ran, .. } = answer;
+        let Answer { number, kind, ran, before, .. } = answer;
         let printed = answer.printed();
         let outcome = answer.outcome(&self.session);
         let publishing = Publishing {
@@ -43,9 +44,10 @@ impl Actor {
             writer,
             reservation,
         };
-        if kind == Kind::Code && is_to_be_undone(&outcome) {
-            let lost = LostState { outcome, publishing };
-            if let Some(LostState { outcome, publishing }) = self.session.undo(lost) {
+        let is_over = self.session.is_closed();
+        if kind == Kind::Code && ran.is_some() && !is_over && is_to_be_undone(&outcome) {
+            let lost = LostState { before, outcome, publishing };
+            if let Some(LostState { outcome, publishing, .. }) = self.session.undo(lost) {
                 publishing.publish(outcome);
             }
         } else {
@@ -134,6 +136,7 @@ pub(super) struct Answer {
     pub(super) usage: ExecutionUsage,
     pub(super) kernel: Option<KernelInfo>,
     pub(super) session_created: bool,
+    pub(super) before: Option<Uuid>,
 }
 
 impl Answer {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use uuid::Uuid;
 use vivarium_api_types::KernelInfo;
 use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{ExecutionNumber, FromAgent};
@@ -60,6 +61,8 @@ pub(super) struct RunningExecution {
     pub(super) collector: Collector,
     pub(super) writer: LogWriter,
     pub(super) session_created: bool,
+    /// The image of the checkpoint that the session was at until then.
+    pub(super) before: Option<Uuid>,
     pub(super) audited: Option<Box<Audited>>,
     /// The kernel it runs in, and what is to be told of the one before, once it runs.
     pub(super) kernel: Option<(Option<KernelInfo>, Option<String>)>,
