@@ -194,10 +194,9 @@ impl Images {
 
     /// How many each tenant has, checkpoints too, and their bytes.
     pub(crate) fn totals(&self) -> BTreeMap<String, (u64, u64)> {
-        let suspended =
-            lock(&self.suspended).keys().map(|(tenant, _)| tenant.clone()).collect::<BTreeSet<_>>();
-        let tenants = suspended.into_iter().chain(self.checkpoints.tenants());
-        tenants.map(|tenant| (tenant.clone(), self.used_by(&tenant))).collect()
+        let mut tenants: BTreeSet<_> = self.checkpoints.tenants().into_iter().collect();
+        tenants.extend(lock(&self.suspended).keys().map(|(tenant, _)| tenant.clone()));
+        tenants.into_iter().map(|tenant| (tenant.clone(), self.used_by(&tenant))).collect()
     }
 
     /// A directory for an image that is being made. Dropped, it is removed.

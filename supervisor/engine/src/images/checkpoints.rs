@@ -104,7 +104,7 @@ impl Checkpoints {
     pub(crate) fn has_files(&self, tenant: &str, id: &str, parts: &KnownParts) -> bool {
         let kept = lock(&self.kept);
         let of_session = kept.get(&(tenant.to_owned(), id.to_owned()));
-        parts.files().iter().all(|file| of_session.is_some_and(|kept| kept.has_file(file)))
+        parts.files().is_empty() || of_session.is_some_and(|kept| kept.has_files(parts.files()))
     }
 
     /// Keeps an image as one, by the name that its record has; `None` if there is one of that name. Blocks.
@@ -126,7 +126,8 @@ impl Checkpoints {
         let (is_new, is_whole) = {
             let mut all = lock(&self.kept);
             let kept = all.entry(key).or_default();
-            (kept.add(image), kept.has_parts_of(&record))
+            let files = record.parts.as_ref().map_or(&[][..], |parts| parts.files());
+            (kept.add(image), kept.has_files(files))
         };
         if is_new && !is_whole {
             self.remove(tenant, id, record.name.as_deref().unwrap_or_default())?;

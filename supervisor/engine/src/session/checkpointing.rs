@@ -132,10 +132,7 @@ impl Session {
 
     /// Waits until its kernel is asked for no checkpoint.
     pub(crate) async fn checkpoint_taken(&self) {
-        let mut progress = self.checkpoint_progress();
-        if progress.wait_for(|progress| !progress.is_taking).await.is_err() {
-            // The sender is part of `self`, and so is there.
-        }
+        self.until(|progress| !progress.is_taking).await;
     }
 
     /// Whether the kernel is asked for the checkpoint that everything else waits for.
@@ -145,9 +142,12 @@ impl Session {
 
     /// Waits until the checkpoints that are due now are made.
     pub(crate) async fn checkpoints_kept(&self) {
-        let mut progress = self.checkpoint_progress();
-        let due = progress.borrow().due;
-        if progress.wait_for(|progress| progress.kept >= due).await.is_err() {
+        let due = self.checkpointing.progress.borrow().due;
+        self.until(|progress| progress.kept >= due).await;
+    }
+
+    async fn until(&self, is_reached: impl FnMut(&Progress) -> bool) {
+        if self.checkpoint_progress().wait_for(is_reached).await.is_err() {
             // The sender is part of `self`, and so is there.
         }
     }

@@ -43,15 +43,12 @@ impl Kept {
         parts.flat_map(|parts| parts.files()).any(|file| *file == image)
     }
 
-    /// Whether the file of an image is there.
-    pub(super) fn has_file(&self, image: &Uuid) -> bool {
-        self.left.contains_key(image) || self.images.values().any(|it| it.record.image == *image)
-    }
-
-    /// Whether all files are there that this one has parts in.
-    pub(super) fn has_parts_of(&self, record: &Record) -> bool {
-        let has_all = |files: &[Uuid]| files.iter().all(|file| self.has_file(file));
-        record.parts.as_ref().is_none_or(|parts| has_all(parts.files()))
+    /// Whether the files of all these images are there.
+    pub(super) fn has_files(&self, images: &[Uuid]) -> bool {
+        images.iter().all(|image| {
+            self.left.contains_key(image)
+                || self.images.values().any(|it| it.record.image == *image)
+        })
     }
 
     pub(super) fn leave(&mut self, image: Uuid, bytes: u64) {
