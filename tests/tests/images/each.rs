@@ -177,6 +177,22 @@ fn what_checkpoints_have_in_common_is_there_once_and_as_long_as_one_needs_it() {
 }
 
 #[test]
+fn parts_are_shared_within_a_session_and_never_with_another() {
+    let daemon = images(&["random"]).start();
+    // The same bytes in both, which do not compress.
+    let code = "data = random.Random(1).randbytes(1 << 20)";
+    for id in ["a", "b"] {
+        let session = daemon.session_with(&json!({"id": id, "checkpoint": "each"}));
+        let _made = session.execute(&format!("import random\n{code}")).ok();
+        // The control: in the same session the same bytes again take no more room.
+        let _same = session.execute("x = 1").ok();
+        let [first, second] = sizes(&session)[..] else { panic!("{:?}", sizes(&session)) };
+        assert!(first > 1 << 20 && second < 1 << 18, "{id}: {first} {second}");
+    }
+    daemon.stop_and_check();
+}
+
+#[test]
 fn a_checkpoint_of_parts_can_leave_its_host_and_branch() {
     let daemon = images(&["json"]).start();
     let (session, digest) = with_much_in_common(&daemon);
