@@ -17,10 +17,11 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 pub(crate) use clone_vm::{continue_in_clone, thread_id_address};
 pub(crate) use descriptors::{DescriptorTable, open_null, replace, take_python_control};
 pub(crate) use image::{
-    Piece, Reader, Registers, Replacing, STACK_POINTER, Scratch, Sharing, are_zero, capture,
-    change_page, close, exclusive_or_with_memory, forget_changes, fork_reader, heap_end, is_zero,
-    protect, read_memory, read_pieces, read_some, replace_by_file, replace_by_zeroes, restore,
-    set_heap_end, set_thread_id, unmap, wait_reader, write_memory, write_pieces,
+    LINE_BYTES, Piece, Reader, Registers, Replacing, STACK_POINTER, Scratch, Sharing, are_zero,
+    capture, change_lines, close, exclusive_or_with_memory, forget_changes, fork_reader, heap_end,
+    is_zero, lines_in, lines_of, protect, read_memory, read_pieces, read_some, replace_by_file,
+    replace_by_zeroes, restore, set_heap_end, set_thread_id, unmap, wait_reader, write_memory,
+    write_pieces,
 };
 pub(crate) use memory::{StartedWith, overwrite_freed_memory};
 pub(crate) use process::{

@@ -6,10 +6,13 @@
 //! and as often an address and the exclusive or of both ([`DIFFERENCE_BYTES`] each).
 //!
 //! [`END`]: vivarium_protocol::image::END
+//! [`LINE_BYTES`]: crate::sys::LINE_BYTES
 //!
 //! All numbers are little-endian. The header has [`HEADER_BYTES`]; then come the mappings
 //! ([`MAPPING_BYTES`] each) in the order of their addresses, the runs of pages ([`RUN_BYTES`] each) in the
-//! same order, the paths that mappings refer to, and the pages of all runs.
+//! same order, the paths that mappings refer to, and the pages of all runs. A page of a file is written as what of
+//! the file's it differs in: which of its lines, a bit of eight bytes for each, the first the lowest, and of those
+//! lines the exclusive or of both ([`LINE_BYTES`] each). Other pages are written as they are.
 //!
 //! What is read is hostile. Reading allocates nothing, since it is done in the memory that is to be replaced.
 
@@ -27,7 +30,7 @@ pub(super) const RUNS_MAX: usize = 256 << 10;
 pub(super) const PATHS_MAX_BYTES: usize = 1 << 20;
 
 const MAGIC: [u8; 8] = *b"vivarium";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const MACHINE: u32 = if cfg!(target_arch = "aarch64") { 183 } else { 62 }; // e_machine of elf(5)
 
 pub(super) const PAGE_BYTES: usize = 4096;
@@ -139,7 +142,11 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) const fn end(&self) -> usize {
-        self.start.saturating_add(self.pages.saturating_mul(PAGE_BYTES))
+        self.start.saturating_add(self.bytes())
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.pages.saturating_mul(PAGE_BYTES)
     }
 
     pub(super) fn write(&self, to: &mut [u8; RUN_BYTES]) {
@@ -250,20 +257,20 @@ pub(super) struct Tables<'a> {
 
 impl<'a> Tables<'a> {
     /// Those that are whole: [`Tables::check`] says whether all are.
-    pub(super) fn mappings(self) -> impl Iterator<Item = Mapping> + 'a {
+    pub(super) fn mappings(self) -> impl Iterator<Item = Mapping> + Clone + 'a {
         self.mappings.chunks_exact(MAPPING_BYTES).map_while(Mapping::read)
     }
 
-    pub(super) fn runs(self) -> impl Iterator<Item = Run> + 'a {
+    pub(super) fn runs(self) -> impl Iterator<Item = Run> + Clone + 'a {
         self.runs.chunks_exact(RUN_BYTES).map_while(Run::read)
     }
 
-    /// Of tables that were checked: each run, and of which kind its mapping is.
-    pub(super) fn runs_by_kind(self) -> impl Iterator<Item = (Run, Kind)> + 'a {
+    /// Of tables that were checked: each run, and its mapping.
+    pub(super) fn runs_with_mappings(self) -> impl Iterator<Item = (Run, Mapping)> + Clone + 'a {
         let mut mappings = self.mappings().peekable();
-        self.runs().map(move |run| {
+        self.runs().map_while(move |run| {
             while mappings.next_if(|mapping| mapping.end <= run.start).is_some() {}
-            (run, mappings.peek().map_or(Kind::Fixed, |mapping| mapping.kind))
+            Some((run, *mappings.peek()?))
         })
     }
 

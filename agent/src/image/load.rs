@@ -23,7 +23,7 @@ use super::layout::{SaveError, identity, is_sound, open_shared, read_whole, writ
 use super::save::DIRECT_BYTES;
 use super::template::template;
 use super::{Areas, SCRATCH_BYTES};
-use crate::sys::{self, Piece, Replacing, Scratch, Sharing, SingleThreaded};
+use crate::sys::{self, LINE_BYTES, Piece, Replacing, Scratch, Sharing, SingleThreaded};
 
 /// The rights with which a mapping is filled, and the same as an image has them.
 const WRITABLE: ProtFlags = ProtFlags::PROT_READ.union(ProtFlags::PROT_WRITE);
@@ -242,10 +242,13 @@ fn put_in(
         }
     }
     let mut input = Input { replacing, fd, buffer, start: 0, end: 0 };
-    for (run, kind) in image.runs_by_kind() {
-        if kind.is_of_a_file() {
+    for (run, mapping) in image.runs_with_mappings() {
+        if mapping.kind.is_of_a_file() {
             for page in (run.start..run.end()).step_by(PAGE_BYTES) {
-                sys::change_page(replacing, page, input.next(PAGE_BYTES)?);
+                let set = input.next(size_of::<u64>())?.try_into().map_err(io::Error::other)?;
+                let set = u64::from_le_bytes(set);
+                let lines = input.next(set.count_ones() as usize * LINE_BYTES)?;
+                sys::change_lines(replacing, page, set, lines);
             }
         } else {
             input.fill(run.start..run.end())?;
@@ -286,7 +289,7 @@ fn read_differences(mut input: Input<'_>, image: Tables<'_>) -> io::Result<()> {
             if mapping.protection & 2 == 0 {
                 sys::protect(replacing, page..page + PAGE_BYTES, WRITABLE)?;
             }
-            sys::change_page(replacing, page, difference);
+            sys::change_lines(replacing, page, u64::MAX, difference);
         }
     }
     Ok(())

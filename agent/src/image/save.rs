@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::iter::Peekable;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt as _;
@@ -12,17 +13,21 @@ use nix::unistd::Pid;
 use vivarium_protocol::image::END;
 
 use super::format::{
-    HEADER_BYTES, Header, Kind, MAPPING_BYTES, Mapping, PAGE_BYTES, RUN_BYTES, Run, Tables,
+    HEADER_BYTES, Header, Kind, MAPPING_BYTES, MAPPINGS_MAX, Mapping, PAGE_BYTES, RUN_BYTES, Run,
+    Tables,
 };
 use super::layout::{SaveError, is_own, pagemap, read_whole, write_own};
 use super::template::{Identity, Template, template};
 use super::{Areas, SCRATCH_BYTES};
 use crate::sys::{
-    self, Piece, Reader, Registers, Replacing, STACK_POINTER, Scratch, SingleThreaded,
+    self, LINE_BYTES, Piece, Reader, Registers, Replacing, STACK_POINTER, Scratch, SingleThreaded,
 };
 
 /// So much that follows each other is written from where it is.
 pub(super) const DIRECT_BYTES: usize = 64 << 10;
+
+/// The most pages that a run is written with: as many are copied at a time.
+const RUN_PAGES_MAX: usize = MAPPINGS_MAX * MAPPING_BYTES / PAGE_BYTES;
 
 /// Below the stack pointer: what a function may use without moving it (System V ABI, x86-64).
 const RED_ZONE_BYTES: usize = 128;
@@ -186,12 +191,19 @@ fn write(
     // This process reads nothing that it or its template wrote after the file was made: all it needs is on
     // the stack and in the scratch memory, and the pages of files can be what they were in the files.
     let mut out = Output::new(file, areas.text);
-    for (run, kind) in (Tables { runs, ..tables }).runs_by_kind() {
-        let is_as_it_is = !kind.is_of_a_file() && kind != Kind::Shared;
+    let mut runs = (Tables { runs, ..tables }).runs_with_mappings().peekable();
+    while let Some((_, mapping)) = runs.peek()
+        && let kind = mapping.kind
+    {
+        if kind.is_of_a_file() {
+            write_changes(&mut runs, areas.own_mappings, &replacing, &mut out)?;
+            continue;
+        }
+        let Some((run, _)) = runs.next() else { break };
         let mut at = run.start;
         while at < run.end() {
             let left = run.end() - at;
-            if is_as_it_is && left >= DIRECT_BYTES {
+            if kind != Kind::Shared && left >= DIRECT_BYTES {
                 out.flush()?;
                 sys::write_pieces(file, &mut [Piece::new(&(at..run.end()))])?;
                 break;
@@ -204,15 +216,43 @@ fn write(
             } else {
                 sys::read_memory(&replacing, at, room);
             }
-            if kind.is_of_a_file() {
-                sys::forget_changes(&replacing, at..at + room.len())?;
-                sys::exclusive_or_with_memory(&replacing, at, room);
-            }
             at += room.len();
         }
     }
     out.room(END.len())?.copy_from_slice(&END);
     out.flush()
+}
+
+/// Writes the next pages of a mapping of a file as what of the file's they differ in, as many as `pages` has room for.
+/// They are taken back, to see what the file has.
+fn write_changes(
+    runs: &mut Peekable<impl Iterator<Item = (Run, Mapping)> + Clone>,
+    pages: &mut [u8],
+    replacing: &Replacing,
+    out: &mut Output<'_>,
+) -> io::Result<()> {
+    let (all, Some((first, of))) = (runs.clone(), runs.peek().copied()) else { return Ok(()) };
+    let (mut used, mut end) = (0, first.start);
+    while let Some((run, _)) = runs
+        .next_if(|(run, mapping)| mapping.start == of.start && used + run.bytes() <= pages.len())
+    {
+        let copy = pages.get_mut(used..used + run.bytes()).ok_or(io::ErrorKind::InvalidData)?;
+        sys::read_memory(replacing, run.start, copy);
+        (used, end) = (used + copy.len(), run.end());
+    }
+    // What lies between them is the file's.
+    sys::forget_changes(replacing, first.start..end)?;
+    let addresses = all.flat_map(|(run, _)| (run.start..run.end()).step_by(PAGE_BYTES));
+    for (page, address) in pages.chunks_exact_mut(PAGE_BYTES).take(used / PAGE_BYTES).zip(addresses)
+    {
+        sys::exclusive_or_with_memory(replacing, address, page);
+        let set = sys::lines_in(page);
+        out.room(size_of::<u64>())?.copy_from_slice(&set.to_le_bytes());
+        for line in sys::lines_of(page, set) {
+            out.room(LINE_BYTES)?.copy_from_slice(line);
+        }
+    }
+    Ok(())
 }
 
 /// Bytes on their way to a file, many at a time: pages are scattered, and each write wakes who reads.
@@ -272,7 +312,7 @@ struct Runs<'a> {
 impl Runs<'_> {
     fn add(&mut self, page: usize) -> io::Result<()> {
         match &mut self.last {
-            Some(last) if last.end() == page => last.pages += 1,
+            Some(last) if last.end() == page && last.pages < RUN_PAGES_MAX => last.pages += 1,
             _ => {
                 self.end()?;
                 self.last = Some(Run { start: page, pages: 1 });

@@ -185,24 +185,40 @@ fn exclusive_or(bytes: &mut [u8], others: &[u8]) {
     }
 }
 
-/// Changes a page of memory by the exclusive or with `difference`, unless that is nothing.
-pub(crate) fn change_page(_: &Replacing, page: usize, difference: &[u8]) {
-    if are_zero(difference) {
-        return; // It goes on being shared.
-    }
-    if let Some(first) = difference.first_chunk() {
+/// A part of a page. A page has as many as a number of 64 bits has.
+pub(crate) const LINE_BYTES: usize = 64;
+
+/// Which lines of a page are not zero.
+pub(crate) fn lines_in(page: &[u8]) -> u64 {
+    let (lines, _) = page.as_chunks::<LINE_BYTES>();
+    lines.iter().rev().fold(0, |set, line| set << 1 | u64::from(*line != [0; LINE_BYTES]))
+}
+
+/// Those lines of a page.
+pub(crate) fn lines_of(page: &[u8], set: u64) -> impl Iterator<Item = &[u8; LINE_BYTES]> {
+    let (lines, _) = page.as_chunks::<LINE_BYTES>();
+    lines.iter().enumerate().filter(move |(number, _)| set >> number & 1 == 1).map(|(_, line)| line)
+}
+
+/// Changes lines of a page by the exclusive or with `lines`, one for each. A page of which none changes goes on being
+/// shared.
+pub(crate) fn change_lines(_: &Replacing, page: usize, set: u64, lines: &[u8]) {
+    let (lines, _) = lines.as_chunks::<LINE_BYTES>();
+    let numbers = (0..LINE_BYTES).filter(|number| set >> number & 1 == 1);
+    for (number, line) in numbers.zip(lines) {
+        let start = page + number * LINE_BYTES;
+        let (first, rest) = line.split_first_chunk().unwrap_or((&[0; size_of::<u64>()], &[]));
         // Read and written at once, which is one fault: to read it first would be another.
-        // SAFETY: as below, and a page is aligned. JUSTIFICATION: as above.
-        let word = unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut(page)) };
+        // SAFETY: as below, and a line is aligned. JUSTIFICATION: as above.
+        let word = unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut(start)) };
         word.fetch_xor(u64::from_ne_bytes(*first), Ordering::Relaxed);
+        // SAFETY: the caller has made it writable, and nothing refers to it (`Replacing`). JUSTIFICATION: as above.
+        let memory: &mut [u8] = unsafe {
+            let start = with_exposed_provenance_mut(start + size_of::<u64>());
+            std::slice::from_raw_parts_mut(start, rest.len())
+        };
+        exclusive_or(memory, rest);
     }
-    let rest = difference.get(size_of::<u64>()..).unwrap_or_default();
-    // SAFETY: the caller has made it writable, and nothing refers to it (`Replacing`). JUSTIFICATION: as above.
-    let memory: &mut [u8] = unsafe {
-        let start = with_exposed_provenance_mut(page + size_of::<u64>());
-        std::slice::from_raw_parts_mut(start, rest.len())
-    };
-    exclusive_or(memory, rest);
 }
 
 fn map_at(
@@ -300,4 +316,35 @@ pub(crate) fn set_thread_id(_: &Replacing, address: usize, id: i32) {
     // SAFETY: the address is the kernel's own, from before libc could have moved it, which it never does.
     // JUSTIFICATION: libc has no function for it.
     unsafe { with_exposed_provenance_mut::<i32>(address).write_volatile(id) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(align(4096))]
+    struct Page([u8; 4096]);
+
+    #[test]
+    fn the_lines_that_differ_make_of_one_page_the_other() {
+        let mut memory = Box::new(Page([7; 4096]));
+        let mut other = memory.0;
+        // The first byte of all, one within a line, the last of all.
+        for changed in [0, 5 * LINE_BYTES + 9, 4095] {
+            other[changed] = 8;
+        }
+        let mut difference = other;
+        exclusive_or(&mut difference, &memory.0);
+        let set = lines_in(&difference);
+        assert_eq!(set, 1 | 1 << 5 | 1 << 63);
+        let lines: Vec<u8> = lines_of(&difference, set).flatten().copied().collect();
+        assert_eq!(lines.len(), 3 * LINE_BYTES);
+        change_lines(&Replacing(()), memory.0.as_mut_ptr().expose_provenance(), set, &lines);
+        assert_eq!(memory.0, other);
+        // Of nothing, and of fewer lines than are said to differ, nothing else changes.
+        for set in [0, u64::MAX] {
+            change_lines(&Replacing(()), memory.0.as_mut_ptr().expose_provenance(), set, &[]);
+            assert_eq!(memory.0, other);
+        }
+    }
 }

@@ -31,7 +31,7 @@ impl<'d> Sleeping<'d> {
         let _asleep = suspend(&session).expect_success();
         let sealed = Sealed::of(&daemon.dir().join("state"), "a");
         let good = sealed.content();
-        let memory = good.windows(9).position(|bytes| bytes == b"vivarium\x01").unwrap();
+        let memory = good.windows(9).position(|bytes| bytes == b"vivarium\x02").unwrap();
         Self { daemon, session, sealed, good, memory }
     }
 
@@ -86,7 +86,7 @@ fn what_is_no_image_of_this_template_is_refused_by_name() {
     assert!(mappings > 10 && runs > 10);
     for (at, bytes, why) in [
         (0, &[0][..], "not an image"),
-        (8, &[2], "another version"),
+        (8, &[1], "another version"),
         (12, &[0, 0], "another machine"),
         (TEMPLATE, &[0; 32], "another template"),
         (MAPPINGS, &[255; 8], "more in it than any has"),
