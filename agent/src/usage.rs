@@ -99,6 +99,15 @@ pub(crate) fn processes() -> Vec<Pid> {
         .collect()
 }
 
+/// How many of them have not ended: whoever is to wait for those that have may not have come to it.
+pub(crate) fn running_processes() -> usize {
+    let has_ended = |pid: &Pid| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+        stat.is_ok_and(|text| text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
+    };
+    processes().iter().filter(|pid| !has_ended(pid)).count()
+}
+
 /// Whether `/proc` is that of our own pid namespace, so that our pids mean the same in it. In
 /// a pid namespace without the mounts layer it is the host's, in which they are somebody else's.
 fn proc_is_ours() -> bool {

@@ -140,6 +140,8 @@ pub enum ToAgent {
     },
     /// Ask for a [`Description`].
     Describe,
+    /// Ask for [`FromAgent::Processes`], which takes no time that grows with their memory.
+    CountProcesses,
     /// End the session in an orderly way.
     Close,
     /// Answer with [`FromAgent::Pong`], whatever else is going on.
@@ -336,6 +338,8 @@ pub enum FromAgent {
     },
     /// The answer to [`ToAgent::Describe`].
     Described(Description),
+    /// The answer to [`ToAgent::CountProcesses`]: of the session, the agent and those that have ended not counted.
+    Processes(u32),
     /// The answer to [`ToAgent::Ping`].
     Pong,
 }
@@ -360,6 +364,7 @@ impl FromAgent {
             | Self::KernelExited { .. }
             | Self::ContextClosed { .. }
             | Self::Described(_)
+            | Self::Processes(_)
             | Self::Pong => None,
         }
     }

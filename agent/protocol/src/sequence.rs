@@ -245,6 +245,7 @@ const fn name(message: &FromAgent) -> &'static str {
         FromAgent::ContextClosed { .. } => "context_closed",
         FromAgent::CpuLimitReached { .. } => "cpu_limit_reached",
         FromAgent::Described(_) => "described",
+        FromAgent::Processes(_) => "processes",
         FromAgent::Pong => "pong",
     }
 }

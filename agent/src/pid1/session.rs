@@ -196,6 +196,10 @@ impl<'a> Session<'a> {
                     let description = self.describe();
                     self.control.send(&FromAgent::Described(description))?;
                 }
+                ToAgent::CountProcesses => {
+                    let count = u32::try_from(usage::running_processes()).unwrap_or(u32::MAX);
+                    self.control.send(&FromAgent::Processes(count))?;
+                }
                 ToAgent::Ping => self.control.send(&FromAgent::Pong)?,
                 ToAgent::Connect(request) => self.connect(request),
                 ToAgent::Egress => self.hand_out_egress(),

@@ -7,19 +7,15 @@
 //! It must never believe an agent that speaks out of turn, answer an execution twice or not at
 //! all, or say that state was preserved when it was not.
 
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use nix::sys::signal::Signal;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
-use vivarium_api_types::{
-    ApprovalSpec, ContextInfo, SessionInfo, SessionSpec, SessionState, SessionUsage,
-};
+use vivarium_api_types::{ApprovalSpec, SessionInfo, SessionSpec, SessionState, SessionUsage};
 use vivarium_protocol::layer::Report;
-use vivarium_protocol::message::{Description, ExecutionNumber, Failure, Origin, WindowSize};
+use vivarium_protocol::message::{Failure, Origin};
 use vivarium_protocol::outcome::Cause;
 use vivarium_protocol::policy::{Limits, Network};
 
@@ -35,6 +31,7 @@ mod audited;
 mod cause;
 mod channel;
 mod checkpointing;
+mod command;
 mod deadlines;
 mod egress;
 mod execution;
@@ -59,6 +56,7 @@ pub mod transfer;
 pub use actor::{AwaitedApproval, MAX_COMMANDS, MAX_CONTEXTS, from_pooled, spawn};
 pub use adjustable::{Adjustable, Deadline};
 pub(crate) use checkpointing::{LostState, Making};
+pub use command::Command;
 pub use execution::{ContextRefusal, Interrupted, QueuedExecution, Refusal, ResetDone, WorkSpec};
 pub use launch::{LaunchContext, LaunchPlan};
 pub use output::{mime_bundle, mime_sizes};
@@ -92,49 +90,6 @@ pub struct Timing {
     pub queue_depth: usize,
     /// How long the result of an execution can be asked for afterwards.
     pub results_kept: Duration,
-}
-
-/// What a session can be told.
-#[derive(Debug)]
-pub enum Command {
-    Execute(Box<QueuedExecution>),
-    /// Stop this execution, or what a context runs; `None` if that is nothing. Without either it is
-    /// what the first runs, or else the last command that somebody waits for.
-    Interrupt {
-        execution: Option<ExecutionNumber>,
-        context: Option<String>,
-        reply: oneshot::Sender<Option<Interrupted>>,
-    },
-    /// Send a signal to a command; `false` if it is not running.
-    Signal(ExecutionNumber, Signal, oneshot::Sender<bool>),
-    /// Change the size of a command's terminal; `false` if it has none, `None` if it is not running.
-    Resize(ExecutionNumber, WindowSize, oneshot::Sender<Option<bool>>),
-    /// Replace the kernel of a context, by default the first's; `None` if there is no such context.
-    Reset {
-        context: Option<String>,
-        reply: oneshot::Sender<Option<ResetDone>>,
-    },
-    /// Answers when its kernel is ready.
-    OpenContext {
-        name: String,
-        reply: oneshot::Sender<Result<ContextInfo, ContextRefusal>>,
-    },
-    /// Answers when nothing of it is left; `false` if there is none.
-    CloseContext {
-        name: String,
-        reply: oneshot::Sender<bool>,
-    },
-    Contexts(oneshot::Sender<Vec<ContextInfo>>),
-    Describe(oneshot::Sender<Description>),
-    File(transfer::FileCommand),
-    Connect(port::ConnectCommand),
-    /// Hand the egress gate's socket to whoever has the other end of this one.
-    Egress(OwnedFd),
-    /// Number executions from the one after this on, and answer with the number of the last.
-    CountFrom(ExecutionNumber, oneshot::Sender<ExecutionNumber>),
-    /// Answer when nothing runs or waits.
-    WhenIdle(oneshot::Sender<()>),
-    Close(Cause),
 }
 
 /// What the actor publishes for others to read.

@@ -112,6 +112,8 @@ struct Actor {
     /// Of questions about code, which are numbered apart: executions count up by one.
     last_question: ExecutionNumber,
     describes: Vec<oneshot::Sender<Description>>,
+    /// Who asked how many processes there are, in the order of the answers.
+    counts: Vec<oneshot::Sender<u32>>,
     idle_waiters: Vec<oneshot::Sender<()>>,
     transfers: Transfers,
     /// How far it is with its own checkpoints, for which everything else may have to wait.
@@ -142,6 +144,7 @@ impl Actor {
             last_number: 0,
             last_question: FIRST_QUESTION,
             describes: Vec::new(),
+            counts: Vec::new(),
             idle_waiters: Vec::new(),
             transfers: Transfers::default(),
             checkpoints,

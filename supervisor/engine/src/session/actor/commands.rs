@@ -49,6 +49,10 @@ impl Actor {
                 }
                 Step::Continue(())
             }
+            Command::CountProcesses(reply) => {
+                self.counts.push(reply);
+                self.send(&ToAgent::CountProcesses)
+            }
             Command::File(command) => self.file(command),
             Command::Connect(ConnectCommand { request, reply }) => {
                 match self.channel.send_connect(request, reply) {

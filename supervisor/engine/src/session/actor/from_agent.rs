@@ -58,6 +58,12 @@ impl Actor {
                 }
                 Step::Continue(())
             }
+            FromAgent::Processes(count) => {
+                if !self.counts.is_empty() {
+                    discard(self.counts.remove(0).send(count), "who asked may be gone");
+                }
+                Step::Continue(())
+            }
             FromAgent::FileDone { transfer, reply } => {
                 if self.transfers.answer(transfer, reply) {
                     return Step::Continue(());
@@ -121,6 +127,7 @@ impl Actor {
     pub(super) fn look_at_agent(&mut self) -> Step {
         let is_wanted = !self.commands.is_empty()
             || !self.describes.is_empty()
+            || !self.counts.is_empty()
             || self.contexts.iter().any(|(_, context)| context.awaits_agent())
             || self.session.is_transferring();
         let listens = self.budget_wait().is_zero() || self.launch.account.excess().is_none();
