@@ -47,7 +47,8 @@ def serve(kind, number):
         return
     try:
         # Memory that can not be saved is found as it is.
-        found = obstacles(descriptor, memory=False) or save_files(descriptor)
+        roots = files_roots() if kind == wire.SAVE_IMAGE else ()
+        found = obstacles(descriptor, memory=False) or save_files(descriptor, roots)
         resumed_as = None if found else save(descriptor, process_state.note((descriptor,)), found)
     except Exception as error:
         found, resumed_as = [("other", describe(error))], None
@@ -98,9 +99,14 @@ def reap():
         State.writer = 0
 
 
-def save_files(descriptor):
-    """Writes the session's files. Returns what keeps them from being saved."""
-    paths = "\0".join([guard.workdir(), *TEMPORARY, "\0"]).encode()
+def files_roots():
+    """Where the session's files are."""
+    return guard.workdir(), *TEMPORARY
+
+
+def save_files(descriptor, roots):
+    """Writes the session's files, or none. Returns what keeps them from being saved."""
+    paths = b"".join(root.encode() + b"\0" for root in roots) + b"\0"
     reason = ctypes.create_string_buffer(REASON_BYTES)
     failed = State.library.vivarium_image_save_files(descriptor, paths, reason, REASON_BYTES)
     return [("files", text_of(reason))] if failed else []

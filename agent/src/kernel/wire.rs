@@ -16,6 +16,7 @@
 //! | agent | 7 | CHECK_IMAGE | `u64` execution |
 //! | agent | 8 | SAVE_IMAGE | `u64` execution; after STARTED comes a byte with a pipe to write to (`SCM_RIGHTS`) |
 //! | agent | 9 | LOAD_IMAGE | `u64` execution; after STARTED comes a byte with a pipe to read from; it is answered by what the kernel has become |
+//! | agent | 10 | SAVE_MEMORY | as SAVE_IMAGE, without the session's files |
 //! | kernel | 1 | READY | |
 //! | kernel | 2 | VALUE | `u64` execution, string repr, string type, `u32` count, then as often: string MIME type, blob |
 //! | kernel | 3 | EXCEPTION | `u64` execution, string type, string message, string traceback |
@@ -131,6 +132,7 @@ pub(crate) fn encode_work(execution: ExecutionNumber, work: &Work) -> Option<Vec
                 ImageStep::Check => 7,
                 ImageStep::Save => 8,
                 ImageStep::Load => 9,
+                ImageStep::SaveMemory => 10,
             };
             encode(kind, &[&execution.to_le_bytes()])
         }

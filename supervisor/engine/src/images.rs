@@ -230,13 +230,17 @@ impl Images {
         unfinished: Unfinished,
         record: Record,
     ) -> io::Result<Image> {
+        // They are the session's, which outlives the host from now on.
+        self.checkpoints.sync(tenant, id)?;
         unfinished.finish(What::Record { tenant, session: id }, &record)?;
+        record::sync(unfinished.dir.path())?;
         let dir = self.root.join(tenant).join(id);
         if dir.exists() {
             // One that could not be read when the daemon started: this session has its id now.
             remove_tree(&put_aside(&dir, &self.root.join(tenant))?)?;
         }
         unfinished.move_to(&dir)?;
+        record::sync(&dir)?;
         let (place, record) = ((tenant.to_owned(), id.to_owned()), Arc::new(record));
         lock(&self.suspended).insert(place, Arc::clone(&record));
         Ok(Image::new(dir, self.key.clone(), record))

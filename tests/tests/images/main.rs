@@ -5,11 +5,14 @@
 mod bounds;
 mod branches;
 mod checkpoints;
+mod clock;
+mod contexts;
 mod cycles;
 mod each;
 mod full;
 mod hostile;
 mod kills;
+mod large;
 mod lives;
 mod obstacles;
 mod portable;

@@ -72,10 +72,6 @@ fn each_obstacle_is_named_and_its_end_is_enough() {
         refused(&session, why);
         let _ended = session.execute(end).ok();
     }
-    let other = session.request("POST", "/contexts", Some(&json!({"id": "other"})));
-    let _opened = other.expect_success();
-    refused(&session, "other contexts");
-    assert_eq!(session.request("DELETE", "/contexts/other", None).status, 204);
     sleep_once(&session);
     assert_eq!(session.value("x"), "41");
     daemon.stop_and_check();

@@ -29,6 +29,18 @@ fn open(state: &Path, file: &Path, what: &str) -> Vec<u8> {
     content
 }
 
+fn seal(state: &Path, file: &Path, what: &str, content: &[u8]) {
+    let nonce = [7; NONCE_BYTES];
+    let mut stream = EncryptorBE32::from_aead(cipher(state), &nonce.into());
+    let mut pieces = content.chunks(64 << 10);
+    let last = pieces.next_back().unwrap_or_default();
+    let payload = |msg| Payload { msg, aad: what.as_bytes() };
+    let mut sealed = nonce.to_vec();
+    pieces.for_each(|piece| sealed.extend(stream.encrypt_next(payload(piece)).unwrap()));
+    sealed.extend(stream.encrypt_last(payload(last)).unwrap());
+    fs::write(file, sealed).unwrap();
+}
+
 /// The image of a session of the default tenant.
 pub(crate) struct Sealed {
     state: PathBuf,
@@ -52,15 +64,14 @@ impl Sealed {
 
     /// Has it be this, as only who has the key can.
     pub(crate) fn put(&self, content: &[u8]) {
-        let nonce = [7; NONCE_BYTES];
-        let mut stream = EncryptorBE32::from_aead(cipher(&self.state), &nonce.into());
-        let content = zstd::encode_all(content, 1).unwrap();
-        let mut pieces = content.chunks(64 << 10);
-        let last = pieces.next_back().unwrap_or_default();
-        let payload = |msg| Payload { msg, aad: self.what.as_bytes() };
-        let mut sealed = nonce.to_vec();
-        pieces.for_each(|piece| sealed.extend(stream.encrypt_next(payload(piece)).unwrap()));
-        sealed.extend(stream.encrypt_last(payload(last)).unwrap());
-        fs::write(&self.kernel, sealed).unwrap();
+        seal(&self.state, &self.kernel, &self.what, &zstd::encode_all(content, 1).unwrap());
     }
+}
+
+/// Changes the record of an image in this directory, as only who has the key can.
+pub(crate) fn change_record(state: &Path, dir: &Path, what: &str, change: impl Fn(&mut Value)) {
+    let file = dir.join("record");
+    let mut record = serde_json::from_slice(&open(state, &file, what)).unwrap();
+    change(&mut record);
+    seal(state, &file, what, &serde_json::to_vec(&record).unwrap());
 }

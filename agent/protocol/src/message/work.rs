@@ -75,6 +75,8 @@ pub enum ImageStep {
     Check,
     /// Write it to the pipe that comes with the message (`SCM_RIGHTS`).
     Save,
+    /// The same without the session's files, which another kernel of it writes.
+    SaveMemory,
     /// Become the one in the file that comes with the message.
     Load,
 }
@@ -83,7 +85,7 @@ impl ImageStep {
     /// Whether a descriptor comes with it.
     #[must_use]
     pub const fn has_descriptor(self) -> bool {
-        matches!(self, Self::Save | Self::Load)
+        matches!(self, Self::Save | Self::SaveMemory | Self::Load)
     }
 }
 

@@ -104,7 +104,7 @@ impl Engine {
     ) -> Result<ContextInfo, EngineError> {
         self.check_admits(tenant)?;
         let name = request::id(spec.id)?;
-        let session = self.find(tenant, id)?;
+        let session = self.awake(tenant, id).await?;
         session.started().await.map_err(EngineError::NotStarted)?;
         let asked = name.clone();
         let open = |reply| Command::OpenContext { name: asked, reply };
@@ -129,7 +129,7 @@ impl Engine {
         if name == MAIN_CONTEXT {
             return Err(EngineError::MainContext);
         }
-        let session = self.find(tenant, id)?;
+        let session = self.awake(tenant, id).await?;
         session.touch();
         let close = |reply| Command::CloseContext { name: name.to_owned(), reply };
         match session.ask(close).await {

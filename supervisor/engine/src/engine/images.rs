@@ -12,6 +12,7 @@ mod each;
 mod idle;
 mod portable;
 mod transfer;
+mod wake;
 
 use std::collections::BTreeMap;
 use std::ops::Deref;

@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use self::kept::Kept;
 use super::parts::KnownParts;
-use super::record::{Image, Record, Unfinished};
+use super::record::{Image, Record, Unfinished, sync};
 use super::seal::{SealKey, What};
 use super::{KERNEL, Key, RECORD, UNFINISHED_PREFIX, lock, put_aside, subdirectories};
 use crate::private_dir;
@@ -92,7 +92,8 @@ impl Checkpoints {
         let kept = lock(&self.kept);
         let of_session = kept.get(&(tenant.to_owned(), id.to_owned()));
         let mut records: Vec<_> = of_session.into_iter().flat_map(Kept::records).collect();
-        records.sort_by_key(|record| record.suspended_at);
+        // Clocks go back.
+        records.sort_by_key(|record| (record.executions, record.suspended_at));
         records
     }
 
@@ -121,6 +122,9 @@ impl Checkpoints {
         let dir = parent.join(image.to_string());
         unfinished.move_to(&dir)?;
         let record = Arc::new(record);
+        if record.parts.is_none() {
+            sync(&dir)?;
+        }
         let image = Image::new(dir.clone(), self.key.clone(), Arc::clone(&record));
         let key = (tenant.to_owned(), id.to_owned());
         let (is_new, is_whole) = {
@@ -137,6 +141,14 @@ impl Checkpoints {
             remove_tree(&dir)?;
         }
         Ok(is_new.then_some(record))
+    }
+
+    /// Has those of a session on disk for good, which those after executions are not: a crash of the host ends a session
+    /// that is awake. Blocks.
+    pub(super) fn sync(&self, tenant: &str, id: &str) -> io::Result<()> {
+        let of_session = self.root.join(tenant).join(id);
+        let dirs = lock(&self.kept).get(&(tenant.to_owned(), id.to_owned())).map(Kept::unsynced);
+        dirs.into_iter().flatten().try_for_each(|image| sync(&of_session.join(image.to_string())))
     }
 
     /// What it was, if there was one. Blocks.

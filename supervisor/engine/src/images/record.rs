@@ -52,6 +52,9 @@ pub(crate) struct Record {
     /// Where its parts are, if its file has not all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parts: Option<Parts>,
+    /// The contexts whose kernels are in its file, in that order, and how many bytes each has; none if `main` has all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) contexts: Vec<(String, u64)>,
 }
 
 impl Record {
@@ -76,6 +79,7 @@ impl Record {
             image,
             at: None,
             parts,
+            contexts: Vec::new(),
         })
     }
 
@@ -185,6 +189,19 @@ impl Record {
     }
 }
 
+/// Has an image that is whole on disk for good: fsync(2). What is removed meanwhile is not missed. Blocks.
+pub(super) fn sync(dir: &Path) -> io::Result<()> {
+    let paths = [dir.join(KERNEL), dir.join(RECORD), dir.to_owned()];
+    for path in paths.iter().map(PathBuf::as_path).chain(dir.parent()) {
+        match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(file) => file.sync_all()?,
+        }
+    }
+    Ok(())
+}
+
 fn open_sealed(dir: &Path, key: &SealKey, image: Uuid) -> io::Result<Box<dyn Read + Send>> {
     let sealed = File::open(dir.join(KERNEL))?;
     let sealed = key.open(sealed, What::Kernel { image: &image.to_string() })?;
@@ -234,7 +251,7 @@ impl Image {
         let sealing = key.seal(file, What::Kernel { image: &image.to_string() })?;
         let mut writer = zstd::Encoder::new(sealing, LEVEL)?;
         io::copy(&mut self.open()?, &mut writer)?;
-        writer.finish()?.finish()?.sync_all()?;
+        drop(writer.finish()?.finish()?);
         let (size_bytes, parts) = (to.size_bytes()?, None);
         Ok(Record { size_bytes, image, parts, ..Record::clone(&self.record) })
     }
@@ -278,8 +295,8 @@ impl Unfinished {
     /// Writes what it is of, as the last of it. Blocks.
     pub(super) fn finish(&self, what: What<'_>, record: &Record) -> io::Result<()> {
         let file = File::create_new(self.dir.path().join(RECORD))?;
-        record.seal(file, &self.key, what)?.sync_all()?;
-        File::open(self.dir.path())?.sync_all()
+        drop(record.seal(file, &self.key, what)?);
+        Ok(())
     }
 
     /// Moves it, once it is whole, to `dir`, where nothing is. Blocks.
@@ -287,7 +304,7 @@ impl Unfinished {
         fs::rename(self.dir.path(), dir)?;
         // It is not there any more under that name.
         drop(self.dir.keep());
-        dir.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+        Ok(())
     }
 
     /// The image that it is, as long as `self` is there.

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
+use std::vec;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -21,6 +22,9 @@ use super::seal::What;
 pub(super) const LEVEL: i32 = 1;
 
 const CHUNK_BYTES: usize = 256 << 10;
+
+/// What of an image is held in memory before it is put into parts.
+const AHEAD_MAX_BYTES: u64 = 16 << 20;
 
 /// What the kernel lets a user have without a privilege: pipe(7), pipe-max-size.
 const PIPE_BYTES: i32 = 1 << 20;
@@ -52,35 +56,45 @@ impl From<io::Error> for ReceiveError {
         match error.kind() {
             io::ErrorKind::QuotaExceeded => Self::Full,
             io::ErrorKind::FileTooLarge => Self::TooLarge,
+            io::ErrorKind::UnexpectedEof => Self::Cut,
             _ => Self::Io(error),
         }
     }
 }
 
-/// What came from a pipe.
+/// What came from the pipes.
 #[derive(Debug)]
 pub(crate) struct Received {
-    /// Of which template it says that it is.
+    /// Of which template all say that they are.
     pub(crate) template: Hash,
+    /// How many bytes came from each.
+    pub(crate) lengths: Vec<u64>,
     /// Where its parts are, and what they are, if it was put into parts.
     pub(crate) parts: Option<(Parts, KnownParts)>,
 }
 
-/// Writes what comes from a pipe to a file, whole or as those parts that the image before has not. All that came has to
-/// end with the mark of a whole image. `at_end` is told, or dropped, when nothing more comes. Blocks.
+/// Writes what comes from pipes, from one after the other, to a file: whole, or as those parts that the image before has
+/// not. What comes from each has to end with the mark of a whole kernel, and
+/// all of the same template. `at_end` is told, or dropped, when nothing more comes. Blocks.
 pub(crate) fn receive(
-    pipe: OwnedFd,
+    pipes: Vec<OwnedFd>,
     KernelFile { file, key, image }: KernelFile,
     bounds: Bounds,
     before: Option<&KnownParts>,
     at_end: oneshot::Sender<()>,
 ) -> Result<Received, ReceiveError> {
-    let mut incoming = Incoming::new(pipe, bounds, at_end)?;
+    let mut incoming = Incoming::new(pipes, bounds, at_end)?;
     let bounded = Bounded { file, left: bounds.file_bytes };
     let sealing = key.seal(bounded, What::Kernel { image: &image.to_string() })?;
     let mut writer = zstd::Encoder::new(sealing, LEVEL)?;
     let parts = match before {
-        Some(before) => Some(parts::write(&mut incoming, &mut writer, image, before)?),
+        Some(before) => {
+            // It is not the kernel that waits while that is done.
+            let mut ahead = Vec::new();
+            incoming.by_ref().take(AHEAD_MAX_BYTES).read_to_end(&mut ahead)?;
+            let all = ahead.as_slice().chain(&mut incoming);
+            Some(parts::write(all, &mut writer, image, before)?)
+        }
         None => {
             let mut buffer = vec![0; CHUNK_BYTES];
             while let count @ 1.. = incoming.read(&mut buffer)? {
@@ -89,65 +103,103 @@ pub(crate) fn receive(
             None
         }
     };
-    let Incoming { first, last, .. } = incoming;
-    if last != END {
-        return Err(ReceiveError::Cut);
-    }
-    writer.finish()?.finish()?.file.sync_all()?;
-    let template: [u8; 32] = first.try_into().map_err(|_| ReceiveError::Cut)?;
-    Ok(Received { template: template.into(), parts })
+    drop(writer.finish()?.finish()?);
+    let Incoming { template, lengths, .. } = incoming;
+    Ok(Received { template: template.ok_or(ReceiveError::Cut)?.into(), lengths, parts })
 }
 
-/// What comes from a pipe, with its first and last bytes.
+/// What comes from pipes, one after the other.
 struct Incoming {
-    pipe: File,
+    rest: vec::IntoIter<File>,
+    /// The one that is read.
+    pipe: Option<Pipe>,
     bounds: Bounds,
     total: u64,
-    first: Vec<u8>,
-    last: Vec<u8>,
+    /// The first bytes of each.
+    template: Option<[u8; 32]>,
+    /// Of those that were read to their end.
+    lengths: Vec<u64>,
     at_end: Option<oneshot::Sender<()>>,
 }
 
-impl Incoming {
-    fn new(pipe: OwnedFd, bounds: Bounds, at_end: oneshot::Sender<()>) -> io::Result<Self> {
-        let (pipe, at_end) = (nonblocking(pipe)?, Some(at_end));
-        Ok(Self { pipe, bounds, total: 0, first: Vec::new(), last: Vec::new(), at_end })
+/// A pipe, with the first and last bytes that came from it.
+struct Pipe {
+    file: File,
+    bytes: u64,
+    first: Vec<u8>,
+    last: Vec<u8>,
+}
+
+impl Pipe {
+    const fn new(file: File) -> Self {
+        Self { file, bytes: 0, first: Vec::new(), last: Vec::new() }
     }
 
     fn note(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
         let wanted = size_of::<[u8; 32]>().saturating_sub(self.first.len());
         self.first.extend_from_slice(bytes.get(..wanted.min(bytes.len())).unwrap_or_default());
         let end = bytes.len().saturating_sub(END.len());
         self.last.extend_from_slice(bytes.get(end..).unwrap_or_default());
         drop(self.last.drain(..self.last.len().saturating_sub(END.len())));
     }
+
+    /// Of which template it says that it is, if all of it came.
+    fn template(&self) -> Option<[u8; 32]> {
+        self.first.as_slice().try_into().ok().filter(|_| self.last == END)
+    }
+}
+
+impl Incoming {
+    fn new(pipes: Vec<OwnedFd>, bounds: Bounds, at_end: oneshot::Sender<()>) -> io::Result<Self> {
+        let pipes: Vec<_> = pipes.into_iter().map(nonblocking).collect::<io::Result<_>>()?;
+        let mut rest = pipes.into_iter();
+        let pipe = rest.next().map(Pipe::new);
+        let (lengths, at_end) = (Vec::new(), Some(at_end));
+        Ok(Self { rest, pipe, bounds, total: 0, template: None, lengths, at_end })
+    }
+
+    /// Goes on with the next pipe.
+    fn end_pipe(&mut self, ended: &Pipe) -> io::Result<()> {
+        let template = ended.template().ok_or(io::ErrorKind::UnexpectedEof)?;
+        if *self.template.get_or_insert(template) != template {
+            return Err(io::Error::other("its kernels are of several templates"));
+        }
+        self.lengths.push(ended.bytes);
+        self.pipe = self.rest.next().map(Pipe::new);
+        Ok(())
+    }
 }
 
 impl Read for Incoming {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match self.pipe.read(buffer) {
+        while let Some(mut pipe) = self.pipe.take() {
+            match pipe.file.read(buffer) {
+                Ok(0) if !buffer.is_empty() => {
+                    self.end_pipe(&pipe)?;
+                    continue;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait(&self.pipe, PollFlags::POLLIN, self.bounds.until)?;
+                    wait(&pipe.file, PollFlags::POLLIN, self.bounds.until)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
-                Ok(0) => {
-                    if let Some(at_end) = self.at_end.take() {
-                        discard(at_end.send(()), "nobody waits for it");
-                    }
-                    return Ok(0);
-                }
                 Ok(count) => {
                     self.total += count as u64;
                     if self.total > self.bounds.bytes {
                         return Err(io::ErrorKind::FileTooLarge.into());
                     }
-                    self.note(buffer.get(..count).unwrap_or_default());
+                    pipe.note(buffer.get(..count).unwrap_or_default());
+                    self.pipe = Some(pipe);
                     return Ok(count);
                 }
             }
+            self.pipe = Some(pipe);
         }
+        if let Some(at_end) = self.at_end.take() {
+            discard(at_end.send(()), "nobody waits for it");
+        }
+        Ok(0)
     }
 }
 
@@ -171,7 +223,7 @@ impl Write for Bounded {
 }
 
 /// Writes to a pipe what a kernel reads. Blocks.
-pub(crate) fn send(mut reader: impl Read, pipe: OwnedFd, until: Instant) -> io::Result<()> {
+pub(crate) fn send(reader: &mut impl Read, pipe: OwnedFd, until: Instant) -> io::Result<()> {
     let mut pipe = nonblocking(pipe)?;
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
@@ -214,3 +266,6 @@ fn wait(pipe: &File, events: PollFlags, until: Instant) -> io::Result<()> {
         Err(errno) => Err(errno.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

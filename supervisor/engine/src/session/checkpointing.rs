@@ -136,7 +136,7 @@ impl Session {
     }
 
     /// Whether the kernel is asked for the checkpoint that everything else waits for.
-    pub(super) fn is_taking_checkpoint(&self) -> bool {
+    pub(crate) fn is_taking_checkpoint(&self) -> bool {
         self.checkpointing.progress.borrow().is_taking
     }
 

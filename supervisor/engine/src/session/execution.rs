@@ -91,7 +91,12 @@ impl WorkSpec {
     }
 
     /// What is done with the kernel's image: it comes from the engine, and from nobody's client.
-    pub fn image(step: ImageStep, timeout: Duration, descriptor: Option<OwnedFd>) -> Self {
+    pub fn image(
+        step: ImageStep,
+        context: Option<String>,
+        timeout: Duration,
+        descriptor: Option<OwnedFd>,
+    ) -> Self {
         Self {
             work: Work::Image(step),
             files: Vec::new(),
@@ -101,7 +106,7 @@ impl WorkSpec {
             queued: true,
             descriptor,
             survives_reset: false,
-            context: None,
+            context,
             approval: None,
         }
     }
@@ -206,9 +211,12 @@ pub struct ResetDone {
 }
 
 /// Why a context was not opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ContextRefusal {
+    #[error("there is one of this id")]
     Exists,
+    #[error("there are as many as may be")]
     TooMany,
+    #[error("{0}")]
     NotStarted(String),
 }

@@ -4,10 +4,12 @@
 //! to disk while the session goes on. An execution that lost the state is answered when that is back.
 
 use std::collections::VecDeque;
+use std::iter;
 use std::sync::{Arc, Weak};
 
 use tokio::task::spawn_blocking;
 use vivarium_api_types::CheckpointMode;
+use vivarium_metrics::families::images::ObstacleKind;
 use vivarium_protocol::outcome::State;
 
 use super::super::{Engine, EngineError};
@@ -86,9 +88,14 @@ impl Engine {
             making.taken();
         });
         let made = made.await;
-        if let Err(EngineError::NotImageable(obstacles)) = &made {
-            let kinds = obstacles.iter().map(|obstacle| obstacle.kind);
-            self.inner.host.metrics.images.refused(kinds);
+        let refused = &self.inner.host.metrics.images;
+        match &made {
+            Err(EngineError::NotImageable(obstacles)) => {
+                refused.refused(obstacles.iter().map(|obstacle| obstacle.kind));
+            }
+            // Another context runs code.
+            Err(EngineError::Busy) => refused.refused(iter::once(ObstacleKind::Contexts)),
+            _ => {}
         }
         let Made { unfinished, record, known: of_this } = made?;
         let record = record.after(after, format!("{PREFIX}{after}"));

@@ -1,6 +1,6 @@
-//! A session's kernel, written to an image and read from one.
+//! A session's kernels, written to an image.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,41 +10,40 @@ use nix::unistd::pipe2;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 use uuid::Uuid;
-use vivarium_api_types::SessionSpec;
-use vivarium_audit::Hash;
+use vivarium_api_types::{ContextInfo, MAIN_CONTEXT, SessionState};
 use vivarium_metrics::families::images::ObstacleKind;
-use vivarium_protocol::error_chain;
-use vivarium_protocol::message::{Description, ImageStep};
-use vivarium_protocol::outcome::Cause;
+use vivarium_protocol::message::ImageStep;
 
 use super::super::execute::ResponseMode;
 use super::super::{Engine, EngineError, assist};
 use super::blocked;
-use crate::images::bases::{BaseError, Differences};
 use crate::images::stream::{self, Bounds, ReceiveError, Received};
-use crate::images::{Image, Images, KnownParts, Obstacle, Record, Unfinished};
-use crate::session::{Command, Session, WorkSpec, whole_millis};
-use crate::template::memory::TemplateMemory;
+use crate::images::{Images, KnownParts, Obstacle, Record, Unfinished};
+use crate::session::{Command, Session, WorkSpec};
 
 /// How long a kernel may take to write an image or to read it.
-const WITHIN: Duration = Duration::from_secs(120);
-
-/// How long a session that is resumed waits for its environment's template.
-const TEMPLATE_WITHIN: Duration = Duration::from_secs(60);
+pub(super) const WITHIN: Duration = Duration::from_secs(120);
 
 /// What an image may have beside memory and files: tables, names, and the pages of files that were changed.
 const OVERHEAD_BYTES: u64 = 64 << 20;
 
 /// What a kernel says of its image.
 #[derive(Debug, Deserialize)]
-struct Answer {
+pub(super) struct Answer {
     /// What is in the way, by kind and text; of a kernel that has become another, what it lost.
-    obstacles: Vec<(String, String)>,
+    pub(super) obstacles: Vec<(String, String)>,
 }
 
 impl Answer {
+    /// The same of a context that is not `main`.
+    fn of_context(mut self, name: &str) -> Self {
+        for (_, text) in &mut self.obstacles {
+            *text = format!("its context {name:?}: {text}");
+        }
+        self
+    }
+
     fn obstacles(self) -> Vec<Obstacle> {
         let known =
             |(kind, text): (String, _)| Obstacle { kind: ObstacleKind::from(kind.as_str()), text };
@@ -86,7 +85,8 @@ impl Engine {
         let Some(memory) = session.template_memory() else {
             return Err(EngineError::NotImageable(vec![executed()]));
         };
-        // Its kernel looks itself before it writes. What it had written an image by may not be collected yet.
+        let others = self.idle_contexts(session).await?;
+        // Its kernels look themselves before they write.
         if !self.obstacles_outside(session).await?.is_empty() {
             let obstacles = self.obstacles(session).await?;
             if !obstacles.is_empty() {
@@ -100,10 +100,11 @@ impl Engine {
         let file_bytes = self.image_room(images, tenant)?;
         let unfinished = images.begin(tenant).map_err(failed)?;
         let (file, image) = (unfinished.create().map_err(failed)?, unfinished.id());
-        let (read, write) = pipe()?;
+        let pipes = (0..=others.len()).map(|_| pipe());
+        let (read, write) = pipes.collect::<Result<(Vec<_>, Vec<_>), _>>()?;
         let limits = session.limits();
         let most = [limits.max_memory_mb, limits.max_disk_mb].into_iter().fold(
-            OVERHEAD_BYTES,
+            OVERHEAD_BYTES.saturating_mul(1 + others.len() as u64),
             |sum, limit| {
                 let bytes = limit.get().map_or(u64::MAX, |mb| mb.saturating_mul(1 << 20));
                 sum.saturating_add(bytes)
@@ -114,14 +115,14 @@ impl Engine {
         let is_of_parts = before.is_some();
         let received =
             spawn_blocking(move || stream::receive(read, file, bounds, before.as_ref(), at_end));
-        let answer = self.ask_kernel(session, ImageStep::Save, Some(write)).await;
+        let answer = self.save_kernels(session, &others, write).await;
         if is_of_parts && end.await.is_err() {
             tracing::debug!("an image that did not come to its end");
         }
         written(answer.is_ok().then_some(image));
         let received = blocked(received.await)?;
         let obstacles = answer?.obstacles();
-        let Received { template, parts } = match received {
+        let Received { template, lengths, parts } = match received {
             Err(ReceiveError::Full) => return Err(self.no_image_bytes()),
             Ok(_) | Err(ReceiveError::Cut) if !obstacles.is_empty() => {
                 return Err(EngineError::NotImageable(obstacles));
@@ -140,8 +141,46 @@ impl Engine {
         blocked(keeping.await)?.map_err(failed)?;
         let (parts, known) = parts.unzip();
         let of = (template, parts);
-        let record = Record::new(spec, info, executions, &unfinished, of).map_err(failed)?;
+        let mut record = Record::new(spec, info, executions, &unfinished, of).map_err(failed)?;
+        if !others.is_empty() {
+            let names = [MAIN_CONTEXT.to_owned()].into_iter().chain(others);
+            record.contexts = names.zip(lengths).collect();
+        }
         Ok(Made { unfinished, record, known: known.unwrap_or_default() })
+    }
+
+    /// Has each kernel of a session write what it is: that of `main` first, with the files.
+    async fn save_kernels(
+        &self,
+        session: &Arc<Session>,
+        others: &[String],
+        pipes: Vec<OwnedFd>,
+    ) -> Result<Answer, EngineError> {
+        let mut pipes = pipes.into_iter();
+        let mut answer = self.ask_kernel(session, None, ImageStep::Save, pipes.next()).await?;
+        for (name, pipe) in others.iter().zip(pipes) {
+            if !answer.obstacles.is_empty() {
+                break;
+            }
+            let (context, step) = (Some(name.clone()), ImageStep::SaveMemory);
+            answer = self.ask_kernel(session, context, step, Some(pipe)).await?.of_context(name);
+        }
+        Ok(answer)
+    }
+
+    /// The contexts of a session beside `main`, of which none may run anything.
+    async fn idle_contexts(&self, session: &Arc<Session>) -> Result<Vec<String>, EngineError> {
+        let contexts = session.ask(Command::Contexts).await.ok_or_else(|| over(session))?;
+        let others: Vec<_> = contexts.into_iter().filter(|it| it.id != MAIN_CONTEXT).collect();
+        let is_busy = |context: &ContextInfo| {
+            // What waits for a checkpoint does not keep that from being made.
+            let has_turn = context.queued > 0 && !session.is_taking_checkpoint();
+            context.state != SessionState::Idle || has_turn
+        };
+        if others.iter().any(is_busy) {
+            return Err(EngineError::Busy);
+        }
+        Ok(others.into_iter().map(|context| context.id).collect())
     }
 
     /// How many bytes a tenant's next image may have.
@@ -169,129 +208,37 @@ impl Engine {
         if session.template_memory().is_none() {
             return Ok(vec![executed()]);
         }
-        // The kernel first: it collects the child that wrote an image before, which is counted below.
-        let found = self.ask_kernel(session, ImageStep::Check, None).await?.obstacles();
+        // The kernels first: they wait for the children that wrote an image before, which are counted below.
+        let mut found = self.ask_kernel(session, None, ImageStep::Check, None).await?.obstacles();
+        for name in self.idle_contexts(session).await? {
+            let asked =
+                self.ask_kernel(session, Some(name.clone()), ImageStep::Check, None).await?;
+            found.extend(asked.of_context(&name).obstacles());
+        }
         if found.is_empty() { self.obstacles_outside(session).await } else { Ok(found) }
     }
 
-    /// The same, as far as its kernel does not know that.
+    /// The same, as far as its kernels do not know that.
     async fn obstacles_outside(&self, session: &Session) -> Result<Vec<Obstacle>, EngineError> {
-        let mut obstacles = Vec::new();
         let contexts = session.ask(Command::Contexts).await.ok_or_else(|| over(session))?;
-        if contexts.len() > 1 {
-            let text = "it has other contexts: delete them".to_owned();
-            obstacles.push(Obstacle { kind: ObstacleKind::Contexts, text });
+        let processes = session.ask(Command::CountProcesses).await.ok_or_else(|| over(session))?;
+        let beside =
+            usize::try_from(processes).unwrap_or(usize::MAX).saturating_sub(contexts.len());
+        if beside == 0 {
+            return Ok(Vec::new());
         }
-        let described = session.ask(Command::Describe).await.ok_or_else(|| over(session))?;
-        let Description { processes, .. } = described;
-        if processes > 1 {
-            let text = format!("{} processes run beside its kernel: end them", processes - 1);
-            obstacles.push(Obstacle { kind: ObstacleKind::Processes, text });
-        }
-        Ok(obstacles)
+        let text = format!("{beside} processes run beside its kernel: end them");
+        Ok(vec![Obstacle { kind: ObstacleKind::Processes, text }])
     }
 
-    /// Makes a session of this specification, and has it become what an image is of. It can be seen, and
-    /// nothing begins in it.
-    pub(super) async fn wake(
-        &self,
-        images: &Arc<Images>,
-        image: &Image,
-        mut spec: SessionSpec,
-    ) -> Result<Arc<Session>, EngineError> {
-        let Record { info, executions, .. } = &*image.record;
-        // It was asked for under another configuration, perhaps.
-        let longest = whole_millis(self.settings().session.idle_timeout);
-        spec.idle_timeout_ms = spec.idle_timeout_ms.map(|asked| asked.min(longest));
-        if let Ok(prepared) = self.environment(&info.environment) {
-            // Without one its kernel would be executed, and could not become another.
-            let settled = timeout(TEMPLATE_WITHIN, prepared.template.settled()).await;
-            drop(settled);
-        }
-        let ahead = image.clone();
-        let ahead = spawn_blocking(|| ahead.read_ahead());
-        let session = self
-            .add_suspended(&info.tenant, spec)
-            .await?
-            .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
-        if session.identity.id == info.id {
-            session.continues(info);
-        }
-        let filled = async {
-            session.started().await.map_err(EngineError::NotStarted)?;
-            let memory = session.template_memory().ok_or_else(|| {
-                let why = "its environment has no template now, which the log explains";
-                EngineError::Image(format!("the session cannot be resumed: {why}"))
-            })?;
-            let image = blocked(ahead.await)?.map_err(failed)?;
-            self.load(images, &image, &session, memory).await?;
-            let counted = session.ask(|reply| Command::CountFrom(*executions, reply)).await;
-            counted.map(drop).ok_or_else(|| over(&session))
-        };
-        let filled = filled.await;
-        self.inner.host.metrics.images.resumed(filled.is_ok());
-        match filled {
-            Ok(()) => {
-                if session.identity.id == info.id {
-                    session.is_at_checkpoint(image.record.at);
-                }
-                Ok(session)
-            }
-            Err(error) => {
-                let why = error_chain(&error);
-                tracing::warn!(session = info.id, error = why, "an image that was not resumed");
-                session.close(Cause::Suspended).await;
-                Err(error)
-            }
-        }
-    }
-
-    async fn load(
-        &self,
-        images: &Arc<Images>,
-        image: &Image,
-        session: &Arc<Session>,
-        memory: &Arc<TemplateMemory>,
-    ) -> Result<(), EngineError> {
-        let (differences, to) = self.differences(images, image, session, memory).await?;
-        let before = [*image.record.template.as_bytes(), *to.as_bytes()].concat();
-        let (image, until) = (image.clone(), Instant::now() + WITHIN);
-        let (read, write) = pipe()?;
-        let sent = spawn_blocking(move || {
-            let all = before.chain(image.open()?).chain(differences.as_slice());
-            stream::send(all, write, until)
-        });
-        let answer = self.ask_kernel(session, ImageStep::Load, Some(read)).await;
-        let sent = blocked(sent.await)?;
-        let lost: Vec<_> = answer?.obstacles.into_iter().map(|(_, text)| text).collect();
-        sent.map_err(failed)?;
-        if lost.is_empty() { Ok(()) } else { Err(cannot(lost.join("; "))) }
-    }
-
-    /// What of its template's memory differs from that of the one that the image was taken under, and which it is.
-    pub(super) async fn differences(
-        &self,
-        images: &Arc<Images>,
-        image: &Image,
-        session: &Session,
-        memory: &Arc<TemplateMemory>,
-    ) -> Result<(Differences, Hash), EngineError> {
-        let (images, memory) = (Arc::clone(images), Arc::clone(memory));
-        let (environment, from) = (session.identity.environment.clone(), image.record.template);
-        let comparing = spawn_blocking(move || {
-            let differences = images.bases.differences(&environment, &from, &memory)?;
-            Ok::<_, BaseError>((differences, memory.fingerprint()?))
-        });
-        blocked(comparing.await)?.map_err(cannot)
-    }
-
-    async fn ask_kernel(
+    pub(super) async fn ask_kernel(
         &self,
         session: &Arc<Session>,
+        context: Option<String>,
         step: ImageStep,
         descriptor: Option<OwnedFd>,
     ) -> Result<Answer, EngineError> {
-        let spec = WorkSpec::image(step, WITHIN, descriptor);
+        let spec = WorkSpec::image(step, context, WITHIN, descriptor);
         let handle =
             self.hand_over(session, (spec, None), ResponseMode::Outcome, false, None).await?;
         let outcome = handle.outcome().await?;
@@ -306,7 +253,7 @@ fn executed() -> Obstacle {
     Obstacle { kind: ObstacleKind::Executed, text }
 }
 
-fn pipe() -> Result<(OwnedFd, OwnedFd), EngineError> {
+pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), EngineError> {
     pipe2(OFlag::O_CLOEXEC).map_err(|errno| failed(errno.into()))
 }
 
@@ -314,10 +261,6 @@ pub(super) fn failed(error: io::Error) -> EngineError {
     EngineError::Image(format!("the image could not be written or read: {error}"))
 }
 
-fn cannot(why: impl std::fmt::Display) -> EngineError {
-    EngineError::Image(format!("the session cannot be resumed: {why}"))
-}
-
-fn over(session: &Session) -> EngineError {
+pub(super) fn over(session: &Session) -> EngineError {
     EngineError::UnknownSession(session.identity.id.clone())
 }

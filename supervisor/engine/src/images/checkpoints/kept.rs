@@ -51,6 +51,12 @@ impl Kept {
         })
     }
 
+    /// The images whose files have parts, which are not synced when they are written.
+    pub(super) fn unsynced(&self) -> Vec<Uuid> {
+        let of_parts = self.images.values().filter(|image| image.record.parts.is_some());
+        of_parts.map(|image| image.record.image).chain(self.left.keys().copied()).collect()
+    }
+
     pub(super) fn leave(&mut self, image: Uuid, bytes: u64) {
         self.left.insert(image, bytes);
     }

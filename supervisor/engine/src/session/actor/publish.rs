@@ -31,7 +31,7 @@ impl Actor {
     ) {
         let Answer { number, kind, ran, before, .. } = answer;
         let printed = answer.printed();
-        let outcome = answer.outcome(&self.session);
+        let mut outcome = answer.outcome(&self.session);
         let publishing = Publishing {
             session: Arc::clone(&self.session),
             results: Arc::clone(&self.launch.results),
@@ -45,7 +45,14 @@ impl Actor {
             reservation,
         };
         let is_over = self.session.is_closed();
-        if kind == Kind::Code && ran.is_some() && !is_over && is_to_be_undone(&outcome) {
+        let is_undone =
+            kind == Kind::Code && ran.is_some() && !is_over && is_to_be_undone(&outcome);
+        let has_others = self.contexts.len() > 1;
+        if is_undone && has_others && self.session.rolls_back_by_itself() {
+            let why = "it is not rolled back, as the session has other contexts, which go on";
+            outcome.detail = format!("{}; {why}", outcome.detail);
+        }
+        if is_undone && !has_others {
             let lost = LostState { before, outcome, publishing };
             if let Some(LostState { outcome, publishing, .. }) = self.session.undo(lost) {
                 publishing.publish(outcome);
