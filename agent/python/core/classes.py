@@ -13,6 +13,9 @@ def type_name(kind):
         name, module = qualname_of(kind), module_of(kind)
     except AttributeError:
         return "object"
+    # A string of the user's own class would run code where it is joined.
+    if type(name) is not str:
+        return "object"
     if type(module) is not str or module in ("builtins", "__main__"):
         return name
     return module + "." + name

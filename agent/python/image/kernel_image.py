@@ -13,6 +13,7 @@ import on_resume
 import pools
 import process_state
 import streams
+import variables
 import wire
 from classes import type_name
 from guard import Any, posix
@@ -45,16 +46,20 @@ def serve(kind, number):
         close(descriptor)
         answer(number, obstacles=[("other", why)])
         return
+    names, names_more = [], True
     try:
         # Memory that can not be saved is found as it is.
-        roots = files_roots() if kind == wire.SAVE_IMAGE else ()
+        is_main = kind == wire.SAVE_IMAGE
+        roots = files_roots() if is_main else ()
         found = obstacles(descriptor, memory=False) or save_files(descriptor, roots)
+        if is_main and not found:
+            names, names_more = variables.gather()
         resumed_as = None if found else save(descriptor, process_state.note((descriptor,)), found)
     except Exception as error:
         found, resumed_as = [("other", describe(error))], None
     if resumed_as is None:
         close(descriptor)
-        answer(number, obstacles=found)
+        answer(number, obstacles=found, names=names, names_more=names_more)
 
 
 def receive():

@@ -75,6 +75,15 @@ CHECKPOINT = {
     "executions": 4,
 }
 
+CHECKPOINT_DIFF = {
+    "from": "before",
+    "to": "after",
+    "added": [{"name": "rows", "type": "list"}],
+    "removed": [],
+    "changed": [{"name": "frame", "type": "pandas.DataFrame"}],
+    "more": False,
+}
+
 # A red pixel.
 PNG_BASE64 = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"

@@ -13,7 +13,7 @@ import pytest
 
 import vivarium_client
 from fake import DROP, Fake, Reply, Seen, js, problem
-from samples import CHECKPOINT, IMAGE, OUTCOME, SESSION, STORED_IMAGE
+from samples import CHECKPOINT, CHECKPOINT_DIFF, IMAGE, OUTCOME, SESSION, STORED_IMAGE
 from vivarium_client import AsyncClient, TransportError, errors
 
 PAIRS = ["Client", "Session", "Files", "Images", "EventStream"]
@@ -61,6 +61,7 @@ def test_the_calls(fake: Fake) -> None:
             "sessions/demo/checkpoints": CHECKPOINT
             if seen.method == "POST"
             else {"checkpoints": [CHECKPOINT]},
+            "sessions/demo/checkpoints/after/diff": CHECKPOINT_DIFF,
             "sessions/demo/rollback": SESSION,
             "images": SESSION if seen.method == "POST" else {"images": [STORED_IMAGE]},
             "images/demo": STORED_IMAGE,
@@ -91,6 +92,7 @@ def test_the_calls(fake: Fake) -> None:
                 assert [branch.id for branch in await session.branch(checkpoint="a")] == ["branch"]
                 assert (await session.checkpoint()).name == "before"
                 assert [kept.name for kept in await session.checkpoints()] == ["before"]
+                assert (await session.checkpoint_diff("after")).added[0].name == "rows"
                 assert (await session.rollback("before")).id == "demo"
                 assert await session.delete_checkpoint("before")
                 assert (await session.imageable()).imageable

@@ -72,6 +72,20 @@ def test_code_that_kills_its_kernel_is_undone(images: Client) -> None:
         assert names[0] == f"after-{made.execution_id}"
 
 
+def test_checkpoints_tell_which_variables_differ(images: Client) -> None:
+    with images.session(checkpoint="each") as session:
+        first = session.execute("x, rows = 1, [1]")
+        second = session.execute("rows.append(2); y = x; del x")
+        session.suspend()
+        diff = session.checkpoint_diff(f"after-{second.execution_id}")
+        assert diff.from_ == f"after-{first.execution_id}"
+        told = [[one.name for one in part] for part in (diff.added, diff.removed, diff.changed)]
+        assert (told, diff.more) == ([["y"], ["x"], ["rows"]], False)
+        first_diff = session.checkpoint_diff(f"after-{first.execution_id}")
+        assert (first_diff.from_, first_diff.added[0].type) == (None, "list")
+        assert session.info().state == "suspended"
+
+
 def test_branches_go_their_own_ways(session: Session) -> None:
     session.execute("x = [1]")
     first, second = session.branch(2)

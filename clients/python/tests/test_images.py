@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from fake import DROP, Fake, Reply, js, problem
-from samples import CHECKPOINT, IMAGE, SESSION, STORED_IMAGE
-from vivarium_client import AsyncClient, Checkpoint, Client, StoredImage, errors
+from samples import CHECKPOINT, CHECKPOINT_DIFF, IMAGE, SESSION, STORED_IMAGE
+from vivarium_client import AsyncClient, Checkpoint, CheckpointDiff, Client, StoredImage, errors
+from vivarium_client.models import Variable
 
 
 def test_a_session_is_suspended_and_resumed(fake: Fake, client: Client) -> None:
@@ -70,6 +71,23 @@ def test_checkpoints_are_made_listed_and_deleted(fake: Fake, client: Client) -> 
         ("DELETE", "/v1/sessions/demo/checkpoints/%2E%2E"),
     ]
     assert [seen.json() for seen in fake.seen[:2]] == [{"name": "before"}, {}]
+
+
+def test_checkpoints_are_compared(fake: Fake, client: Client) -> None:
+    nothing = {"from": None, "to": "a b", "more": True}
+    fake.answers(js(CHECKPOINT_DIFF), js(nothing), problem(404, "unknown_checkpoint"))
+    session = client.attach("demo")
+    added, changed = Variable("rows", "list"), Variable("frame", "pandas.DataFrame")
+    diff = session.checkpoint_diff("after", from_="before")
+    assert diff == CheckpointDiff("before", "after", (added,), (), (changed,), False)
+    assert session.checkpoint_diff("a b") == CheckpointDiff(None, "a b", (), (), (), True)
+    with pytest.raises(errors.NotFound):
+        session.checkpoint_diff("..", "a&b")
+    assert [(seen.method, seen.target) for seen in fake.seen] == [
+        ("GET", "/v1/sessions/demo/checkpoints/after/diff?from=before"),
+        ("GET", "/v1/sessions/demo/checkpoints/a%20b/diff"),
+        ("GET", "/v1/sessions/demo/checkpoints/%2E%2E/diff?from=a%26b"),
+    ]
 
 
 def test_a_session_goes_back_to_a_checkpoint(fake: Fake, client: Client) -> None:

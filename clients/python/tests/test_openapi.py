@@ -37,6 +37,7 @@ MODELS: dict[str, type] = {
     "Capacity": models.Capacity,
     "ChangedFile": models.ChangedFile,
     "Checkpoint": models.Checkpoint,
+    "CheckpointDiff": models.CheckpointDiff,
     "CompleteReply": models.Completions,
     "ContextInfo": models.ContextInfo,
     "Display": models.DisplayData,
@@ -86,6 +87,7 @@ MODELS: dict[str, type] = {
     "TokenInfo": models.TokenInfo,
     "UsageRow": models.UsageRow,
     "ValueInfo": models.Value,
+    "Variable": models.Variable,
     "VolumeInfo": models.VolumeInfo,
     "VolumeMount": models.VolumeMount,
 }
@@ -131,6 +133,7 @@ NO_MODEL = {
 }
 
 RENAMED = {
+    "CheckpointDiff": {"from": "from_"},
     "DisplayEvent": {"mime": "content"},
     "FileEventInfo": {"from": "moved_from"},
     "Outcome": {"result": "value"},

@@ -20,6 +20,13 @@ export type StoredImage = Schemas["StoredImage"];
 export type Imageable = Schemas["ImageableReply"];
 /** A state of a session that it can be rolled back to. */
 export type Checkpoint = Schemas["Checkpoint"];
+/**
+ * Which variables are different at a checkpoint from those of another, `from`. Their names and types are
+ * untrusted text.
+ */
+export type CheckpointDiff = Schemas["CheckpointDiff"];
+/** A variable of a session, by name and type. */
+export type Variable = Schemas["Variable"];
 /** A call that waits until somebody decides, or what became of it. Its code is untrusted text. */
 export type ApprovalInfo = Schemas["ApprovalInfo"];
 /** A home: files that outlive the sessions that have it. */

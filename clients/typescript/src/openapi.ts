@@ -655,6 +655,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{id}/checkpoints/{name}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Compare the variables of two checkpoints of a session, by name */
+        get: operations["diff_checkpoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{id}/commands": {
         parameters: {
             query?: never;
@@ -1610,6 +1627,31 @@ export interface components {
              * @description Bytes on disk: memory and files, compressed.
              */
             size_bytes: number;
+        };
+        /**
+         * @description Which of a session's variables, the global names of its main context without those that begin with `_`, are
+         *     different at a checkpoint from what they were at another. Tenant code has chosen names and types: treat them as
+         *     untrusted.
+         */
+        CheckpointDiff: {
+            /** @description Variables that were not there. */
+            added: components["schemas"]["Variable"][];
+            /**
+             * @description Variables that are bound to another object, or to a number or text of another value, or whose list, dict, set
+             *     or tuple has another length. What changed deeper inside an object is not seen.
+             */
+            changed: components["schemas"]["Variable"][];
+            /** @description The checkpoint that the other is compared with; null if none is before it, and all variables count as added. */
+            from?: string | null;
+            /**
+             * @description Whether variables may be missing here: a checkpoint keeps the 500 newest, and none if the session was
+             *     suspended when it was made.
+             */
+            more: boolean;
+            /** @description Variables that are no more there. */
+            removed: components["schemas"]["Variable"][];
+            /** @description The checkpoint. */
+            to: string;
         };
         /** @description The checkpoints of a session. */
         CheckpointList: {
@@ -3338,6 +3380,13 @@ export interface components {
                 [key: string]: number;
             };
             /** @description Name of the class. */
+            type: string;
+        };
+        /** @description A variable. */
+        Variable: {
+            /** @description Its name */
+            name: string;
+            /** @description The name of its type, with its module unless that is `builtins` or `__main__`. */
             type: string;
         };
         /** @description A volume. */
@@ -5106,6 +5155,43 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    diff_checkpoints: {
+        parameters: {
+            query?: {
+                /** @description The name of another of the session's checkpoints. Without it, the one before. */
+                from?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                /** @description Name of the checkpoint */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckpointDiff"];
+                };
             };
             /** @description The request failed; `code` says why */
             default: {

@@ -18,6 +18,7 @@ import type {
 } from "./core/requests.js";
 import type {
   Checkpoint,
+  CheckpointDiff,
   Completeness,
   Completions,
   ContextInfo,
@@ -270,6 +271,23 @@ export class Session {
   async checkpoints(options: CallOptions = {}): Promise<Checkpoint[]> {
     const fields = await this.#calls.fetch(get(path("sessions", this.id, "checkpoints")), options);
     return array(fields, "checkpoints", "a list of checkpoints") as Checkpoint[];
+  }
+
+  /**
+   * Tells which variables are different at a checkpoint from those of another, `from`, or of the one
+   * before. Changes deep inside an object are not seen. A suspended session is not resumed. Throws
+   * `NotFound` if there is no such checkpoint (`unknown_checkpoint`).
+   */
+  async checkpointDiff(
+    name: string,
+    options: CallOptions & { from?: string | undefined } = {},
+  ): Promise<CheckpointDiff> {
+    const request = images.checkpointDiff(this.id, name, options.from);
+    const fields = await this.#calls.fetch(request, options);
+    for (const list of ["added", "removed", "changed"]) {
+      array(fields, list, "a comparison of checkpoints");
+    }
+    return fields as unknown as CheckpointDiff;
   }
 
   /** Deletes a checkpoint. Returns whether it existed. */

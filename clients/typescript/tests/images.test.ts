@@ -105,6 +105,37 @@ test("checkpoints are made, listed, gone back to and deleted", async (t) => {
   );
 });
 
+test("checkpoints are compared", async (t) => {
+  const diff = {
+    from: "before",
+    to: "after",
+    added: [{ name: "rows", type: "list" }],
+    removed: [],
+    changed: [{ name: "x", type: "int" }],
+    more: false,
+  };
+  const { client, server } = await fake(t, [
+    js(diff),
+    js({ ...diff, from: null }),
+    js({ ...diff, removed: null }),
+    problem(404, "unknown_checkpoint"),
+  ]);
+  const session = client.attach("a");
+  assert.deepEqual(await session.checkpointDiff("after", { from: "before" }), diff);
+  assert.equal((await session.checkpointDiff("a b")).from, null);
+  await assert.rejects(session.checkpointDiff("after"), UnexpectedAnswer);
+  await assert.rejects(session.checkpointDiff("after", { from: "a&b" }), NotFound);
+  assert.deepEqual(
+    server.seen.map(({ method, target }) => `${method} ${target}`),
+    [
+      "GET /v1/sessions/a/checkpoints/after/diff?from=before",
+      "GET /v1/sessions/a/checkpoints/a%20b/diff",
+      "GET /v1/sessions/a/checkpoints/after/diff",
+      "GET /v1/sessions/a/checkpoints/after/diff?from=a%26b",
+    ],
+  );
+});
+
 test("a checkpoint that cannot be made says why", async (t) => {
   const { client } = await fake(t, [
     problem(409, "checkpoint_exists"),
@@ -331,6 +362,10 @@ test("a session goes back to a checkpoint", needsDaemon, async (t) => {
   await assert.rejects(session.files.text("b.txt"), NotFound);
   // Otherwise the branch could have the present state.
   await session.execute("x = 3");
+  await session.checkpoint({ name: "b" });
+  const { from, changed } = await session.checkpointDiff("b");
+  assert.deepEqual([from, changed], ["a", [{ name: "x", type: "int" }]]);
+  assert.equal(await session.deleteCheckpoint("b"), true);
   for (const one of await session.branch({ checkpoint: "a" })) {
     await using branch = one;
     assert.equal((await branch.execute("x")).value?.repr, "1");

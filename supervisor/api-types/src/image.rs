@@ -150,6 +150,45 @@ pub struct CheckpointList {
     pub checkpoints: Vec<Checkpoint>,
 }
 
+/// With which checkpoint to compare another.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct DiffParams {
+    /// The name of another of the session's checkpoints. Without it, the one before.
+    pub from: Option<String>,
+}
+
+/// Which of a session's variables, the global names of its main context without those that begin with `_`, are
+/// different at a checkpoint from what they were at another. Tenant code has chosen names and types: treat them as
+/// untrusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CheckpointDiff {
+    /// The checkpoint that the other is compared with; null if none is before it, and all variables count as added.
+    pub from: Option<String>,
+    /// The checkpoint.
+    pub to: String,
+    /// Variables that were not there.
+    pub added: Vec<Variable>,
+    /// Variables that are no more there.
+    pub removed: Vec<Variable>,
+    /// Variables that are bound to another object, or to a number or text of another value, or whose list, dict, set
+    /// or tuple has another length. What changed deeper inside an object is not seen.
+    pub changed: Vec<Variable>,
+    /// Whether variables may be missing here: a checkpoint keeps the 500 newest, and none if the session was
+    /// suspended when it was made.
+    pub more: bool,
+}
+
+/// A variable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Variable {
+    pub name: String,
+    /// The name of its type, with its module unless that is `builtins` or `__main__`.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
 /// Where a session goes back to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

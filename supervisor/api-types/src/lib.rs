@@ -70,9 +70,9 @@ pub use homes::{
     HomeInfo, HomeKind, HomeList, StorageInfo, VolumeInfo, VolumeList, VolumeMount, VolumeSpec,
 };
 pub use image::{
-    BranchReply, BranchRequest, Checkpoint, CheckpointList, CheckpointMode, CheckpointRequest,
-    ExportParams, ImageInfo, ImagePage, ImageableReply, ImportParams, MAX_BRANCHES,
-    RollbackRequest, StoredImage,
+    BranchReply, BranchRequest, Checkpoint, CheckpointDiff, CheckpointList, CheckpointMode,
+    CheckpointRequest, DiffParams, ExportParams, ImageInfo, ImagePage, ImageableReply,
+    ImportParams, MAX_BRANCHES, RollbackRequest, StoredImage, Variable,
 };
 pub use kept::{ExecutionInfo, ExecutionKind, ExecutionPage, ExecutionSummary, Progress};
 pub use limits::{LimitsInfo, LimitsSpec};

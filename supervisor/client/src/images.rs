@@ -3,8 +3,8 @@
 use hyper::Method;
 use tokio::io::AsyncRead;
 use vivarium_api_types::{
-    BranchReply, BranchRequest, Checkpoint, CheckpointList, CheckpointRequest, ImagePage,
-    ImageableReply, Page, RollbackRequest, SessionInfo, StoredImage,
+    BranchReply, BranchRequest, Checkpoint, CheckpointDiff, CheckpointList, CheckpointRequest,
+    ImagePage, ImageableReply, Page, RollbackRequest, SessionInfo, StoredImage,
 };
 
 use super::{ApiRequest, ApiResponse, Client, ClientError, path};
@@ -53,6 +53,20 @@ impl Client {
         name: &str,
     ) -> Result<(), ClientError> {
         self.call(ApiRequest::new(Method::DELETE, &path::checkpoint(session, name))).await
+    }
+
+    /// Which variables are different at a checkpoint from those of another, `from`, or of the one before.
+    pub async fn diff_checkpoints(
+        &mut self,
+        session: &str,
+        name: &str,
+        from: Option<&str>,
+    ) -> Result<CheckpointDiff, ClientError> {
+        let mut at = format!("{}/diff", path::checkpoint(session, name));
+        if let Some(from) = from {
+            path::add(&mut at, "from", from);
+        }
+        self.call(ApiRequest::new(Method::GET, &at)).await
     }
 
     /// Has a session be what it was at a checkpoint; what runs in it ends.

@@ -198,6 +198,8 @@ fn every_route_has_its_method() {
         drop(c.branch_session("s", &request).await);
         drop(c.make_checkpoint("s", &CheckpointRequest { name: Some("a".into()) }).await);
         drop(c.list_checkpoints("s").await);
+        drop(c.diff_checkpoints("s", "a", None).await);
+        drop(c.diff_checkpoints("s", "a", Some("b")).await);
         c.delete_checkpoint("s", "a").await.unwrap();
         drop(c.roll_back("s", &RollbackRequest { checkpoint: "a".into() }).await);
         drop(c.imageable("s").await);
@@ -243,6 +245,8 @@ fn every_route_has_its_method() {
         "POST /v1/sessions/s/branch {\"count\":3,\"checkpoint\":\"a\"}",
         "POST /v1/sessions/s/checkpoints {\"name\":\"a\"}",
         "GET /v1/sessions/s/checkpoints",
+        "GET /v1/sessions/s/checkpoints/a/diff",
+        "GET /v1/sessions/s/checkpoints/a/diff?from=b",
         "DELETE /v1/sessions/s/checkpoints/a",
         "POST /v1/sessions/s/rollback {\"checkpoint\":\"a\"}",
         "GET /v1/sessions/s/imageable",

@@ -13,6 +13,7 @@
 pub(crate) mod bases;
 mod checkpoints;
 mod key_file;
+pub(crate) mod names;
 mod obstacle;
 mod parts;
 mod place;

@@ -8,7 +8,7 @@ use vivarium_tests::http::Client;
 use crate::over_both;
 
 /// Every route of SPEC section 3 that this version has.
-const ROUTES: [(&str, &str); 89] = [
+const ROUTES: [(&str, &str); 90] = [
     ("post", "/v1/sessions"),
     ("get", "/v1/sessions"),
     ("get", "/v1/sessions/{id}"),
@@ -34,6 +34,7 @@ const ROUTES: [(&str, &str); 89] = [
     ("post", "/v1/sessions/{id}/checkpoints"),
     ("get", "/v1/sessions/{id}/checkpoints"),
     ("delete", "/v1/sessions/{id}/checkpoints/{name}"),
+    ("get", "/v1/sessions/{id}/checkpoints/{name}/diff"),
     ("post", "/v1/sessions/{id}/rollback"),
     ("get", "/v1/images"),
     ("post", "/v1/images"),

@@ -65,6 +65,7 @@ fn calls() -> Vec<(&'static str, &'static str, Option<Value>)> {
         ("POST", "/branch", Some(json!({"count": 1}))),
         ("POST", "/checkpoints", Some(json!({"name": "stolen"}))),
         ("GET", "/checkpoints", None),
+        ("GET", "/checkpoints/kept/diff", None),
         ("DELETE", "/checkpoints/kept", None),
         ("POST", "/rollback", Some(json!({"checkpoint": "kept"}))),
         ("POST", "/execute", code()),
@@ -98,11 +99,12 @@ fn calls() -> Vec<(&'static str, &'static str, Option<Value>)> {
 
 /// What the session's own tenant is refused, as there is no such command, server or preview, and as
 /// its environment has no images. What is refused is known to be there.
-const REFUSED_TO_ALL: [&str; 10] = [
+const REFUSED_TO_ALL: [&str; 11] = [
     "/suspend",
     "/branch",
     "/checkpoints",
     "/checkpoints/kept",
+    "/checkpoints/kept/diff",
     "/rollback",
     "/executions/1/signal",
     "/executions/1/resize",

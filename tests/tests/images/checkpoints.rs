@@ -33,6 +33,22 @@ pub(crate) fn on_disk(daemon: &Daemon) -> usize {
     sessions.map(|session| fs::read_dir(session.path()).unwrap().count()).sum()
 }
 
+/// With which checkpoint another was compared, and a sign, name and type of each variable that differs.
+#[track_caller]
+fn differs(session: &Session<'_>, name: &str, query: &str) -> (Value, String) {
+    let path = format!("/checkpoints/{name}/diff{query}");
+    let diff = session.request("GET", &path, None).expect_success();
+    assert_eq!((&diff["to"], &diff["more"]), (&json!(name), &json!(false)));
+    let mut told = Vec::new();
+    for (key, sign) in [("added", "+"), ("removed", "-"), ("changed", "~")] {
+        for it in diff[key].as_array().unwrap() {
+            let (name, kind) = (it["name"].as_str().unwrap(), it["type"].as_str().unwrap());
+            told.push(format!("{sign}{name}:{kind}"));
+        }
+    }
+    (diff["from"].clone(), told.join(" "))
+}
+
 #[track_caller]
 fn number(session: &Session<'_>) -> u64 {
     session.execute("1").ok().text("execution_id").parse().unwrap()
@@ -91,6 +107,85 @@ fn a_suspended_session_has_checkpoints_too_and_they_outlive_the_daemon() {
     assert_eq!(session.value("x"), "1");
     let _back = roll_back(&session, "two").expect_success();
     assert_eq!(session.value("x"), "2");
+    daemon.stop_and_check();
+}
+
+#[test]
+fn checkpoints_tell_which_variables_differ_and_wake_nothing() {
+    let daemon = images(&[]).start();
+    let session = session_named(&daemon, "a");
+    let _made = make(&session, "start").expect_success();
+    for (code, name) in [
+        ("import json; x, s, rows, o, _hidden = 1, 'text', [1], object(), 1", "one"),
+        ("x = 1; rows.append(2); s = 'next'; o = object(); f = lambda: 1; del json", "two"),
+        ("rows[0] = 9; x = 1.0", "three"),
+    ] {
+        let _ran = session.execute(code).ok();
+        let _made = make(&session, name).expect_success();
+    }
+    for asleep in [false, true] {
+        if asleep {
+            let _asleep = suspend(&session).expect_success();
+        }
+        assert_eq!(differs(&session, "start", ""), (Value::Null, String::new()));
+        for (name, query, from, expected) in [
+            ("one", "", "start", "+json:module +o:object +rows:list +s:str +x:int"),
+            ("two", "", "one", "+f:function -json:module ~o:object ~rows:list ~s:str"),
+            ("three", "", "two", "~x:float"),
+            (
+                "one",
+                "?from=three",
+                "three",
+                "+json:module -f:function ~o:object ~rows:list ~s:str ~x:int",
+            ),
+            ("three", "?from=three", "three", ""),
+        ] {
+            let expected = (json!(from), expected.to_owned());
+            assert_eq!(differs(&session, name, query), expected, "{name}");
+        }
+        for path in ["/checkpoints/none/diff", "/checkpoints/one/diff?from=none"] {
+            session.request("GET", path, None).expect_problem(404, "unknown_checkpoint");
+        }
+        let unknown = session.request("GET", "/checkpoints/one/diff?to=two", None);
+        unknown.expect_problem(400, "invalid_query");
+    }
+    assert_eq!(session.info()["state"], "suspended");
+    // Its kernel is not there to ask.
+    let _made = make(&session, "four").expect_success();
+    let diff = session.request("GET", "/checkpoints/four/diff", None).expect_success();
+    assert_eq!((&diff["from"], &diff["more"]), (&json!("three"), &json!(true)));
+    for key in ["added", "removed", "changed"] {
+        assert_eq!(diff[key], json!([]), "{diff}");
+    }
+    // The same objects are where they were.
+    let _back = roll_back(&session, "two").expect_success();
+    let _made = make(&session, "again").expect_success();
+    assert_eq!(differs(&session, "again", "?from=two").1, "");
+    daemon.stop_and_check();
+}
+
+#[test]
+fn what_tenant_code_calls_things_is_bounded_and_plain() {
+    let daemon = images(&[]).start();
+    let session = session_named(&daemon, "a");
+    let _made = make(&session, "start").expect_success();
+    let code = "class Odd: __len__ = __repr__ = __hash__ = __eq__ = lambda *_: 1 / 0\n\
+                Odd.__qualname__ = '\\x1b[2J\\ud800'\nodd = Odd()\n\
+                globals().update({1: 1, 'a b': 1, '\\n': 1, '\\ud800': 1, Odd: 1})";
+    let _ran = session.execute(code).ok();
+    let _made = make(&session, "odd").expect_success();
+    let (_, told) = differs(&session, "odd", "");
+    assert_eq!(told, "+Odd:type +odd:object");
+    let _ran = session.execute("for at in range(600): globals()[f'n{at}'] = at").ok();
+    let _made = make(&session, "many").expect_success();
+    let many = session.request("GET", "/checkpoints/many/diff", None).expect_success();
+    assert_eq!((many["added"].as_array().unwrap().len(), &many["more"]), (500, &json!(true)));
+    let _ran = session.execute("newest = 1; n599 = 0; del n598").ok();
+    let _made = make(&session, "more").expect_success();
+    let more = session.request("GET", "/checkpoints/more/diff", None).expect_success();
+    assert_eq!(more["added"], json!([{"name": "newest", "type": "int"}]));
+    assert_eq!((&more["removed"], &more["more"]), (&json!([]), &json!(true)));
+    assert_eq!(more["changed"], json!([{"name": "n599", "type": "int"}]));
     daemon.stop_and_check();
 }
 

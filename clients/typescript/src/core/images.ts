@@ -19,6 +19,11 @@ export function checkpoint(sessionId: string, name: string | undefined): Request
   return postOnce(sessionId, "checkpoints", { name });
 }
 
+/** GET /v1/sessions/{id}/checkpoints/{name}/diff */
+export function checkpointDiff(sessionId: string, name: string, from: string | undefined): Request {
+  return get(path("sessions", sessionId, "checkpoints", name, "diff"), { from });
+}
+
 /** POST /v1/sessions/{id}/rollback */
 export function rollback(sessionId: string, checkpoint: string): Request {
   // Sent again it would undo what was done after the first.

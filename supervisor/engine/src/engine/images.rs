@@ -8,6 +8,7 @@
 mod audited;
 mod branch;
 mod checkpoints;
+mod diff;
 mod each;
 mod idle;
 mod portable;
@@ -97,6 +98,7 @@ impl Engine {
         let Made { unfinished, mut record, .. } = made;
         record.at = session.at_checkpoint();
         record.info.state = SessionState::Suspended;
+        record.names = None;
         let (images, session) = (Arc::clone(images), Arc::clone(session));
         let keeping = spawn_blocking(move || {
             let place = (&*session.identity.tenant, &*session.identity.id);

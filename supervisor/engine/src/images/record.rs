@@ -15,6 +15,7 @@ use vivarium_api_types::{
 use vivarium_audit::Hash;
 use vivarium_protocol::message::ExecutionNumber;
 
+use super::names::Names;
 use super::parts::{self, Parts};
 use super::seal::{SealKey, What};
 use super::stream::LEVEL;
@@ -55,6 +56,9 @@ pub(crate) struct Record {
     /// The contexts whose kernels are in its file, in that order, and how many bytes each has; none if `main` has all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) contexts: Vec<(String, u64)>,
+    /// Of a checkpoint, the variables that there were, if its kernel was asked as it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) names: Option<Names>,
 }
 
 impl Record {
@@ -63,7 +67,7 @@ impl Record {
         info: SessionInfo,
         executions: ExecutionNumber,
         unfinished: &Unfinished,
-        (template, parts): (Hash, Option<Parts>),
+        (template, parts, names): (Hash, Option<Parts>, Names),
     ) -> io::Result<Self> {
         let (version, suspended_at) = (VERSION, Timestamp::now());
         let (size_bytes, image) = (unfinished.size_bytes()?, unfinished.image);
@@ -80,6 +84,7 @@ impl Record {
             at: None,
             parts,
             contexts: Vec::new(),
+            names: Some(names),
         })
     }
 
@@ -112,7 +117,7 @@ impl Record {
         let spec = SessionSpec { id: Some(id.clone()), ..self.spec };
         let info = SessionInfo { id, state: SessionState::Suspended, ..self.info };
         let suspended_at = Timestamp::now();
-        Self { spec, info, suspended_at, name: None, ..self }
+        Self { spec, info, suspended_at, name: None, names: None, ..self }
     }
 
     /// That of a checkpoint after this execution.
@@ -134,7 +139,7 @@ impl Record {
         executions: ExecutionNumber,
     ) -> Self {
         let (suspended_at, at) = (Timestamp::now(), Some(checkpoint));
-        Self { spec, info, executions, suspended_at, at, name: None, ..self.clone() }
+        Self { spec, info, executions, suspended_at, at, name: None, names: None, ..self.clone() }
     }
 
     /// What lists show of the session.

@@ -31,6 +31,7 @@ const TABLE: &[(&str, &str, Scope)] = &[
     ("POST", "/v1/sessions/{id}/checkpoints", Scope::Run),
     ("GET", "/v1/sessions/{id}/checkpoints", Scope::Read),
     ("DELETE", "/v1/sessions/{id}/checkpoints/{name}", Scope::Run),
+    ("GET", "/v1/sessions/{id}/checkpoints/{name}/diff", Scope::Read),
     ("POST", "/v1/sessions/{id}/rollback", Scope::Run),
     ("GET", "/v1/images", Scope::Read),
     ("POST", "/v1/images", Scope::Run),

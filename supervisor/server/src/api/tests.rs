@@ -178,6 +178,7 @@ async fn openapi_describes_every_route() {
         "/v1/sessions/{id}/suspend",
         "/v1/sessions/{id}/branch",
         "/v1/sessions/{id}/checkpoints",
+        "/v1/sessions/{id}/checkpoints/{name}/diff",
         "/v1/sessions/{id}/rollback",
         "/v1/sessions/{id}/commands",
         "/v1/sessions/{id}/executions/{execution_id}",

@@ -33,6 +33,11 @@ def checkpoints(session_id: str) -> Request:
     return get(path("sessions", session_id, "checkpoints"))
 
 
+def checkpoint_diff(session_id: str, name: str, from_: Optional[str]) -> Request:
+    """GET /v1/sessions/{id}/checkpoints/{name}/diff"""
+    return get(path("sessions", session_id, "checkpoints", name, "diff"), {"from": from_})
+
+
 def delete_checkpoint(session_id: str, name: str) -> Request:
     """DELETE /v1/sessions/{id}/checkpoints/{name}"""
     where = path("sessions", session_id, "checkpoints", name)

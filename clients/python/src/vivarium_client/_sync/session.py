@@ -19,6 +19,7 @@ from ..errors import VivariumError
 from ..models import (
     ApprovalRules,
     Checkpoint,
+    CheckpointDiff,
     Completeness,
     Completions,
     ContextInfo,
@@ -494,6 +495,21 @@ class Session:
     def checkpoints(self) -> list[Checkpoint]:
         """Returns the checkpoints, oldest first. A suspended session is not resumed."""
         return run(self._calls.fetch(images.checkpoints(self.id), checkpoint_list))
+
+    def checkpoint_diff(self, name: str, from_: Optional[str] = None) -> CheckpointDiff:
+        """Tells which variables are different at a checkpoint from those of another.
+
+        Changes deep inside an object are not seen. A suspended session is not resumed.
+
+        Args:
+            name: The checkpoint.
+            from_: The checkpoint to compare it with; the one before if not given.
+
+        Raises:
+            NotFound: There is no such checkpoint (`unknown_checkpoint`).
+        """
+        request = images.checkpoint_diff(self.id, name, from_)
+        return run(self._calls.fetch(request, CheckpointDiff._read))
 
     def delete_checkpoint(self, name: str) -> bool:
         """Deletes a checkpoint. Returns whether it existed."""

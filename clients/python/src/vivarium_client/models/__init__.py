@@ -17,7 +17,7 @@ from .approval import Approval, ApprovalEgress, ApprovalExecution, ApprovalRules
 from .environment import BuildInfo, BuiltEnvironment
 from .home import HomeInfo, Storage, VolumeInfo, VolumeMount
 from .host import Capacity, Environment, HostInfo, MemoryCapacity, Pool, Template
-from .image import Checkpoint, Imageable, SessionImage, StoredImage
+from .image import Checkpoint, CheckpointDiff, Imageable, SessionImage, StoredImage, Variable
 from .media import ChangedFile, DisplayData, Image, OutputFile, Representations, Value
 from .names import Cause, CheckpointMode, HomeKind, Network, Status
 from .outcome import (
@@ -57,6 +57,7 @@ __all__ = [
     "Cause",
     "ChangedFile",
     "Checkpoint",
+    "CheckpointDiff",
     "CheckpointMode",
     "Completeness",
     "Completion",
@@ -109,6 +110,7 @@ __all__ = [
     "Usage",
     "UsageRow",
     "Value",
+    "Variable",
     "VolumeInfo",
     "VolumeMount",
 ]

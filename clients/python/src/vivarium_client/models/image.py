@@ -95,3 +95,46 @@ class Checkpoint:
             reader.integer("size_bytes"),
             reader.integer("executions"),
         )
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of a session, as its code calls it: untrusted."""
+
+    name: str
+    type: str
+    """The name of its type."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> Variable:
+        return cls(reader.required_text("name"), reader.text("type"))
+
+
+@dataclass(frozen=True)
+class CheckpointDiff:
+    """Which variables are different at a checkpoint from those of another."""
+
+    from_: Optional[str]
+    """The other checkpoint; None if there is none, and all variables count as added."""
+    to: str
+    added: tuple[Variable, ...]
+    removed: tuple[Variable, ...]
+    changed: tuple[Variable, ...]
+    """Those that are bound to another object, or to a number or text of another value, or whose
+    list, dict, set or tuple has another length."""
+    more: bool
+    """Whether variables may be missing here."""
+
+    @classmethod
+    def _read(cls, reader: Reader) -> CheckpointDiff:
+        def variables(name: str) -> tuple[Variable, ...]:
+            return tuple(Variable._read(variable) for variable in reader.objects(name))
+
+        return cls(
+            reader.optional_text("from"),
+            reader.required_text("to"),
+            variables("added"),
+            variables("removed"),
+            variables("changed"),
+            reader.flag("more"),
+        )

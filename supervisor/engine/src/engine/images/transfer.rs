@@ -18,6 +18,7 @@ use vivarium_protocol::message::ImageStep;
 use super::super::execute::ResponseMode;
 use super::super::{Engine, EngineError, assist};
 use super::blocked;
+use crate::images::names::{Name, Names};
 use crate::images::stream::{self, Bounds, ReceiveError, Received};
 use crate::images::{Images, KnownParts, Obstacle, Record, Unfinished};
 use crate::session::{Command, Session, WorkSpec};
@@ -33,6 +34,11 @@ const OVERHEAD_BYTES: u64 = 64 << 20;
 pub(super) struct Answer {
     /// What is in the way, by kind and text; of a kernel that has become another, what it lost.
     pub(super) obstacles: Vec<(String, String)>,
+    /// Of one that was saved, its variables.
+    #[serde(default)]
+    names: Vec<Name>,
+    #[serde(default)]
+    names_more: bool,
 }
 
 impl Answer {
@@ -42,6 +48,11 @@ impl Answer {
             *text = format!("its context {name:?}: {text}");
         }
         self
+    }
+
+    /// Its variables, which the answer has no more then.
+    fn take_names(&mut self) -> Names {
+        Names::checked(std::mem::take(&mut self.names), self.names_more)
     }
 
     fn obstacles(self) -> Vec<Obstacle> {
@@ -121,7 +132,8 @@ impl Engine {
         }
         written(answer.is_ok().then_some(image));
         let received = blocked(received.await)?;
-        let obstacles = answer?.obstacles();
+        let mut answer = answer?;
+        let (names, obstacles) = (answer.take_names(), answer.obstacles());
         let Received { template, lengths, parts } = match received {
             Err(ReceiveError::Full) => return Err(self.no_image_bytes()),
             Ok(_) | Err(ReceiveError::Cut) if !obstacles.is_empty() => {
@@ -140,7 +152,7 @@ impl Engine {
         });
         blocked(keeping.await)?.map_err(failed)?;
         let (parts, known) = parts.unzip();
-        let of = (template, parts);
+        let of = (template, parts, names);
         let mut record = Record::new(spec, info, executions, &unfinished, of).map_err(failed)?;
         if !others.is_empty() {
             let names = [MAIN_CONTEXT.to_owned()].into_iter().chain(others);
@@ -163,7 +175,8 @@ impl Engine {
                 break;
             }
             let (context, step) = (Some(name.clone()), ImageStep::SaveMemory);
-            answer = self.ask_kernel(session, context, step, Some(pipe)).await?.of_context(name);
+            let of_context = self.ask_kernel(session, context, step, Some(pipe)).await?;
+            answer.obstacles = of_context.of_context(name).obstacles;
         }
         Ok(answer)
     }

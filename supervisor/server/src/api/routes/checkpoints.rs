@@ -7,18 +7,21 @@ use axum::response::{IntoResponse, Response};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use vivarium_api_types::{
-    Checkpoint, CheckpointList, CheckpointRequest, RollbackRequest, SessionInfo,
+    Checkpoint, CheckpointDiff, CheckpointList, CheckpointRequest, DiffParams, RollbackRequest,
+    SessionInfo,
 };
 
 use super::ApiResult;
 use crate::api::auth::Caller;
 use crate::api::extract::{CheckpointName, Id, Json, OptionalJson};
+use crate::api::query::Params;
 use crate::api::{Problem, Shared};
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(make, list))
         .routes(routes!(delete))
+        .routes(routes!(diff))
         .routes(routes!(rollback))
 }
 
@@ -61,6 +64,21 @@ async fn delete(
 ) -> Result<StatusCode, Problem> {
     api.engine.delete_checkpoint(&tenant, &id, &name).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Compare the variables of two checkpoints of a session, by name
+#[utoipa::path(get, path = "/v1/sessions/{id}/checkpoints/{name}/diff",
+    operation_id = "diff_checkpoints", tag = "images",
+    params(("id" = String, Path), ("name" = String, Path, description = "Name of the checkpoint"),
+        DiffParams),
+    responses((status = 200, body = CheckpointDiff), (status = "default", body = Problem)))]
+async fn diff(
+    State(api): State<Shared>,
+    Caller(tenant): Caller,
+    CheckpointName { id, name }: CheckpointName,
+    Params(params): Params<DiffParams>,
+) -> ApiResult<CheckpointDiff> {
+    Ok(Answer(api.engine.diff_checkpoints(&tenant, &id, &name, params).await?))
 }
 
 /// Roll a session back: have it be what it was at a checkpoint; what runs in it ends
