@@ -41,7 +41,7 @@ pub(super) struct Daemon {
     /// In its runtime directory.
     unix: Url,
     program: PathBuf,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Daemon {
@@ -72,7 +72,7 @@ impl Daemon {
             .kill_on_drop(true)
             .spawn()
             .map_err(|source| DaemonError::Run { program: program.clone(), source })?;
-        let daemon = Self { child, tcp, unix: Url::from(&unix), program, _directory: directory };
+        let daemon = Self { child, tcp, unix: Url::from(&unix), program, directory };
         let ready = tokio::time::timeout(START_TIMEOUT, daemon.ready()).await;
         ready.map_err(|_| DaemonError::NotReady(START_TIMEOUT))?;
         Ok(daemon)
@@ -102,6 +102,11 @@ impl Daemon {
     pub(super) fn pid(&self) -> u32 {
         // None only after it has been waited for, which takes `self`.
         self.child.id().unwrap_or_default()
+    }
+
+    /// Where images are, in its state directory.
+    pub(super) fn images(&self) -> PathBuf {
+        self.directory.path().join("state/images")
     }
 
     /// Stops it in an orderly way.

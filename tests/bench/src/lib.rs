@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod daemon;
+mod disk;
 mod machine;
 mod memory;
 mod plot;
@@ -18,6 +19,7 @@ mod scenarios;
 mod series;
 
 pub use daemon::DaemonError;
+pub use disk::DiskError;
 pub use machine::Machine;
 pub use memory::MemoryError;
 pub use plot::svg;
@@ -55,6 +57,12 @@ pub struct Plan {
     pub branchings: usize,
     /// Sessions of each kind that could be suspended and are not.
     pub unused: usize,
+    /// Sessions that are suspended before some of them wake.
+    pub asleep: usize,
+    /// Sessions that are not, beside these.
+    pub awake: usize,
+    /// The least sleepers that wake in each way.
+    pub wakes: usize,
     /// Commands of each kind.
     pub commands: usize,
     /// Requests to a server in a session, and to one outside.
@@ -90,6 +98,9 @@ impl Plan {
         suspends: 60,
         branchings: 5,
         unused: 1000,
+        asleep: 200,
+        awake: 20,
+        wakes: 60,
         commands: 200,
         port_requests: 500,
         installs: 15,
@@ -114,6 +125,9 @@ impl Plan {
         suspends: 10,
         branchings: 2,
         unused: 100,
+        asleep: 30,
+        awake: 5,
+        wakes: 10,
         commands: 20,
         port_requests: 50,
         installs: 3,
@@ -136,6 +150,8 @@ pub enum BenchError {
     Client(#[from] ClientError),
     #[error("the daemon's memory")]
     Memory(#[from] MemoryError),
+    #[error("the daemon's disk")]
+    Disk(#[from] DiskError),
     #[error("cannot run {interpreter} for comparison")]
     Interpreter { interpreter: String, source: std::io::Error },
     #[error("{what} gave {found}")]

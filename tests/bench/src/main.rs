@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 use tokio::runtime::Builder;
 use vivarium_bench::{Plan, Report, Scenario, run, svg, text};
 use vivarium_protocol::error_chain;
@@ -24,6 +25,7 @@ Exits with 0 if everything was measured, with 3 if nothing could be, and with 1 
 Examples:
   vivarium bench --quick
   vivarium bench --only egress --only neighbours
+  vivarium bench --only asleep --asleep 20000 --awake 1000
   vivarium bench --check --json >figures.json"
 )]
 struct Args {
@@ -36,6 +38,14 @@ struct Args {
     /// Measures this alone; can be given several times
     #[arg(long, value_name = "SCENARIO", value_enum)]
     only: Vec<Scenario>,
+    /// Suspends so many sessions in the scenario `asleep`, at least 10
+    #[arg(long, value_name = "SESSIONS",
+        value_parser = RangedU64ValueParser::<usize>::new().range(10..))]
+    asleep: Option<usize>,
+    /// Has so many others beside them, at most 4000
+    #[arg(long, value_name = "SESSIONS",
+        value_parser = RangedU64ValueParser::<usize>::new().range(..=4000))]
+    awake: Option<usize>,
     /// Exits with 1 also if a target is missed
     #[arg(long)]
     check: bool,
@@ -50,6 +60,11 @@ const UNAVAILABLE: u8 = 3;
 fn main() -> ExitCode {
     let args = Args::parse();
     let plan = if args.quick { Plan::QUICK } else { Plan::FULL };
+    let plan = Plan {
+        asleep: args.asleep.unwrap_or(plan.asleep),
+        awake: args.awake.unwrap_or(plan.awake),
+        ..plan
+    };
     let runtime = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(UNAVAILABLE, &format!("cannot start: {error}")),

@@ -3,6 +3,7 @@
 //! A scenario has a daemon of its own, with a configuration of its own if it needs one, so that
 //! it is not measured beside what another has left behind.
 
+mod asleep;
 mod burst;
 mod commands;
 mod concurrent;
@@ -44,6 +45,7 @@ pub enum Scenario {
     Growth,
     Size,
     Suspend,
+    Asleep,
     FirstOutput,
     Commands,
     Terminal,
@@ -84,6 +86,7 @@ pub(super) async fn measure(plan: Plan, only: &[Scenario]) -> Result<Report, Ben
             Scenario::Growth => growth::measure(&context).await,
             Scenario::Size => size::measure(&context).await,
             Scenario::Suspend => suspend::measure(&context).await,
+            Scenario::Asleep => asleep::measure(&context).await,
             Scenario::FirstOutput => first_output::measure(&context).await,
             Scenario::Commands => commands::measure(&context).await,
             Scenario::Terminal => terminal::measure(&context).await,

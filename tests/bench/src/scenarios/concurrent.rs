@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use tokio::task::JoinSet;
 use vivarium_api_types::{SessionInfo, SessionUsage};
-use vivarium_client::Method;
+use vivarium_client::{Client, Method};
 
 use super::requests::{self, unexpected};
 use crate::BenchError;
 use crate::daemon::Daemon;
 
 /// Clients that make sessions which are not themselves measured.
-const MAKERS: usize = 8;
+pub(super) const MAKERS: usize = 8;
 
 /// Runs all of these at the same time, and returns their results in the order of their ends.
 pub(super) async fn at_once<T: Send + 'static>(
@@ -24,6 +24,31 @@ pub(super) async fn at_once<T: Send + 'static>(
         found.push(ended.map_err(|error| unexpected(what, &error))??);
     }
     Ok(found)
+}
+
+/// Does the same to each of these, divided among so many clients.
+pub(super) async fn each<Item: Clone, Done>(
+    what: &'static str,
+    daemon: &Daemon,
+    clients: usize,
+    items: &[Item],
+    act: fn(Client, Vec<Item>) -> Done,
+) -> Result<(), BenchError>
+where
+    Done: Future<Output = Result<(), BenchError>> + Send + 'static,
+{
+    let acts = (0..clients).map(|number| {
+        act(daemon.client(), items.iter().skip(number).step_by(clients).cloned().collect())
+    });
+    at_once(what, acts).await.map(drop)
+}
+
+/// Deletes these sessions.
+pub(super) async fn delete(mut client: Client, ids: Vec<String>) -> Result<(), BenchError> {
+    for id in ids {
+        requests::delete(&mut client, &id).await?;
+    }
+    Ok(())
 }
 
 /// Makes idle sessions of these numbers, in each of which this code has given 2.
@@ -43,6 +68,12 @@ pub(super) async fn grow(
         }
     });
     at_once("idle sessions", makers).await.map(drop)
+}
+
+/// Deletes what [`grow`] made.
+pub(super) async fn shrink(daemon: &Daemon, numbers: Range<usize>) -> Result<(), BenchError> {
+    let ids: Vec<_> = numbers.map(id).collect();
+    each("idle sessions", daemon, MAKERS, &ids, delete).await
 }
 
 pub(super) async fn usage(

@@ -25,22 +25,22 @@ const SESSION: &str = "suspend";
 const WHAT: &str = "a session that is suspended";
 
 /// What a session has when it is suspended, and bytes in each of its ten arrays.
-struct State {
+pub(super) struct State {
     name: &'static str,
     array_bytes: usize,
 }
 
-const SMALL: State = State { name: "small state", array_bytes: 1 };
+pub(super) const SMALL: State = State { name: "small state", array_bytes: 1 };
 const LARGE: State = State { name: "100 MB", array_bytes: 10_000_000 };
 
 /// Uses everything that [`State::code`] makes.
-const CHECK: &str = "(next(numbers), count(), len(frame), len(figure.axes), \
+pub(super) const CHECK: &str = "(next(numbers), count(), len(frame), len(figure.axes), \
                      last == int(arrays[-1][-1]))";
-const CHECKED: &str = "(500, 2, 20, 1, True)";
+pub(super) const CHECKED: &str = "(500, 2, 20, 1, True)";
 
 impl State {
     /// Code that makes the state, and gives 2. The arrays are random, so that they do not compress.
-    fn code(&self) -> String {
+    pub(super) fn code(&self) -> String {
         format!(
             "import numpy, pandas\n\
              import matplotlib.pyplot as plt\n\
@@ -210,6 +210,7 @@ async fn branches(
 ) -> Result<(), BenchError> {
     let mut client = daemon.client();
     requests::create(&mut client, SESSION, &SMALL.code(), WHAT).await?;
+    let cpus = context.machine.cpus;
     let [mut made, mut answered] = [(); 2].map(|()| Samples::default());
     for turn in 0..=context.plan.branchings {
         let counts = turn > 0;
@@ -218,40 +219,17 @@ async fn branches(
         let reply = client.branch_session(SESSION, &request).await?;
         made.add_if(counts, start.elapsed());
         let ids: Vec<_> = reply.sessions.into_iter().map(|session| session.id).collect();
-        each(daemon, context.machine.cpus, &ids, answer).await?;
+        concurrent::each("branches", daemon, cpus, &ids, answer).await?;
         answered.add_if(counts, start.elapsed());
-        each(daemon, context.machine.cpus, &ids, delete).await?;
+        concurrent::each("branches", daemon, cpus, &ids, concurrent::delete).await?;
     }
     findings.times.extend([made.summary(all_made()), answered.summary(all_answered())]);
     Ok(())
 }
 
-/// Does the same to each of these sessions, by so many clients at a time.
-async fn each<Done>(
-    daemon: &Daemon,
-    clients: usize,
-    ids: &[String],
-    act: fn(Client, Vec<String>) -> Done,
-) -> Result<(), BenchError>
-where
-    Done: Future<Output = Result<(), BenchError>> + Send + 'static,
-{
-    let acts = (0..clients).map(|number| {
-        act(daemon.client(), ids.iter().skip(number).step_by(clients).cloned().collect())
-    });
-    concurrent::at_once("branches", acts).await.map(drop)
-}
-
 async fn answer(mut client: Client, ids: Vec<String>) -> Result<(), BenchError> {
     for id in ids {
         requests::gives(&mut client, &id, CHECK, CHECKED, "a branch").await?;
-    }
-    Ok(())
-}
-
-async fn delete(mut client: Client, ids: Vec<String>) -> Result<(), BenchError> {
-    for id in ids {
-        requests::delete(&mut client, &id).await?;
     }
     Ok(())
 }
