@@ -101,11 +101,17 @@ pub(crate) fn processes() -> Vec<Pid> {
 
 /// How many of them have not ended: whoever is to wait for those that have may not have come to it.
 pub(crate) fn running_processes() -> usize {
-    let has_ended = |pid: &Pid| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
-        stat.is_ok_and(|text| text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
-    };
-    processes().iter().filter(|pid| !has_ended(pid)).count()
+    let stat = |pid: &Pid| fs::read_to_string(format!("/proc/{pid}/stat"));
+    processes().iter().filter(|pid| !stat(pid).is_ok_and(|stat| has_ended(&stat))).count()
+}
+
+/// The state and the number of threads, fields 3 and 20 of a stat line: proc_pid_stat(5). A process whose first thread has
+/// ended goes on as long as it has others.
+fn has_ended(stat: &str) -> bool {
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    let fields: Vec<_> = fields.take(18).collect();
+    let threads = fields.get(17).and_then(|count| count.parse::<u64>().ok());
+    fields.first() == Some(&"Z") && threads.is_some_and(|count| count <= 1)
 }
 
 /// Whether `/proc` is that of our own pid namespace, so that our pids mean the same in it. In
@@ -253,6 +259,17 @@ mod tests {
     fn parentheses_in_a_process_name_do_not_shift_the_fields() {
         let stat = "7 (a) b) c) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 70 8 20 0 1 0";
         assert_eq!(waited_ticks(stat), Some(78));
+    }
+
+    #[test]
+    fn a_process_has_ended_with_its_last_thread() {
+        let stat = |state: &str, threads: u32| {
+            format!("7 (a) Z) {state} 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 {threads} 0")
+        };
+        assert!(has_ended(&stat("Z", 1)));
+        for runs in [stat("Z", 2), stat("S", 1), "7 (a) Z".to_owned(), String::new()] {
+            assert!(!has_ended(&runs), "{runs}");
+        }
     }
 
     #[test]

@@ -10,7 +10,6 @@ use crate::register::Register;
 pub enum ObstacleKind {
     Threads,
     Processes,
-    Contexts,
     Descriptors,
     Timers,
     Memory,
@@ -20,10 +19,9 @@ pub enum ObstacleKind {
 }
 
 impl ObstacleKind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 8] = [
         Self::Threads,
         Self::Processes,
-        Self::Contexts,
         Self::Descriptors,
         Self::Timers,
         Self::Memory,
@@ -37,7 +35,6 @@ impl ObstacleKind {
         match self {
             Self::Threads => "threads",
             Self::Processes => "processes",
-            Self::Contexts => "contexts",
             Self::Descriptors => "descriptors",
             Self::Timers => "timers",
             Self::Memory => "memory",
@@ -89,7 +86,7 @@ impl Family for Images {
                 "vivarium_suspend_refusals_total",
                 &["reason"],
                 "What kept sessions from being suspended, and checkpoints after executions from being made, by \
-                 `reason`: `threads`, `processes`, `contexts`, `descriptors`, `timers`, `memory`, `files`, `executed`, `other`.",
+                 `reason`: `threads`, `processes`, `descriptors`, `timers`, `memory`, `files`, `executed`, `other`.",
             )?,
             resumed: register.counter(
                 "vivarium_resumes_total",

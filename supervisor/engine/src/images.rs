@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::fcntl::Flock;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 use vivarium_audit::Hash;
 
@@ -45,6 +46,9 @@ pub(crate) use self::record::{Image, KernelFile, Record, Unfinished};
 use self::seal::{SealKey, What};
 use crate::private_dir;
 use crate::recover::remove_tree;
+
+/// How many images are held in memory at a time.
+const AHEAD_AT_ONCE: usize = 8;
 
 const ROOT: &str = "images";
 const TEMPLATES: &str = ".templates";
@@ -66,6 +70,8 @@ pub(crate) struct Images {
     slots: Mutex<BTreeMap<Key, Slot>>,
     /// What lists show, by the same keys.
     suspended: Mutex<BTreeMap<Key, Arc<Record>>>,
+    /// Each is the right to hold an image in memory while it is put into parts.
+    pub(crate) ahead: Arc<Semaphore>,
     _lock: Flock<File>,
 }
 
@@ -102,7 +108,8 @@ impl Images {
         let bases = Bases::new(root.join(TEMPLATES), key.clone());
         let checkpoints = Checkpoints::new(root.join(CHECKPOINTS), key.clone());
         let (slots, suspended) = (Mutex::default(), Mutex::default());
-        let images = Self { root, key, bases, checkpoints, slots, suspended, _lock: lock };
+        let ahead = Arc::new(Semaphore::new(AHEAD_AT_ONCE));
+        let images = Self { root, key, bases, checkpoints, slots, suspended, ahead, _lock: lock };
         let all_read = images.find_kept()?;
         let has_ended = |tenant: &str, id: &str| all_read && images.record(tenant, id).is_none();
         if images.checkpoints.find_kept(has_ended)? && all_read {
@@ -241,7 +248,10 @@ impl Images {
             remove_tree(&put_aside(&dir, &self.root.join(tenant))?)?;
         }
         unfinished.move_to(&dir)?;
-        record::sync(&dir)?;
+        if let Err(error) = record::sync(&dir) {
+            remove_tree(&dir)?;
+            return Err(error);
+        }
         let (place, record) = ((tenant.to_owned(), id.to_owned()), Arc::new(record));
         lock(&self.suspended).insert(place, Arc::clone(&record));
         Ok(Image::new(dir, self.key.clone(), record))

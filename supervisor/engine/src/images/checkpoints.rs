@@ -120,10 +120,16 @@ impl Checkpoints {
         private_dir::make(&parent)?;
         let image = if record.parts.is_some() { record.image } else { Uuid::new_v4() };
         let dir = parent.join(image.to_string());
+        // Those after executions are, once the session is suspended.
+        let is_synced = record.parts.is_none();
+        if is_synced {
+            sync(unfinished.dir.path())?;
+        }
         unfinished.move_to(&dir)?;
         let record = Arc::new(record);
-        if record.parts.is_none() {
-            sync(&dir)?;
+        if is_synced && let Err(error) = sync(&dir) {
+            remove_tree(&dir)?;
+            return Err(error);
         }
         let image = Image::new(dir.clone(), self.key.clone(), Arc::clone(&record));
         let key = (tenant.to_owned(), id.to_owned());
@@ -145,7 +151,7 @@ impl Checkpoints {
 
     /// Has those of a session on disk for good, which those after executions are not: a crash of the host ends a session
     /// that is awake. Blocks.
-    pub(super) fn sync(&self, tenant: &str, id: &str) -> io::Result<()> {
+    pub(crate) fn sync(&self, tenant: &str, id: &str) -> io::Result<()> {
         let of_session = self.root.join(tenant).join(id);
         let dirs = lock(&self.kept).get(&(tenant.to_owned(), id.to_owned())).map(Kept::unsynced);
         dirs.into_iter().flatten().try_for_each(|image| sync(&of_session.join(image.to_string())))

@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use vivarium_audit::Hash;
 
-/// Bytes of a part: at least, about, at most. Pages have 4096.
-const PART_BYTES: [usize; 3] = [1 << 10, 4 << 10, 16 << 10];
+/// Bytes of a part: at least, about, at most. What changes between two executions are lines of 64 in many places.
+const PART_BYTES: [usize; 3] = [512, 2 << 10, 8 << 10];
 
 /// The most files that an image is put together of, as all are open then. What the others have is written again.
 const FILES_MAX: usize = 16;
 
-/// The most parts that are known of an image: what has more, some 128 MiB, writes the rest of them each time.
+/// The most parts that are known of an image: what has more, some 64 MiB, writes the rest of them each time.
 const KNOWN_MAX: usize = 32 << 10;
 
 /// The most places that an image has its parts in: what comes after is written again. Records are in the daemon's memory.

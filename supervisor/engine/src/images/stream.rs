@@ -9,7 +9,7 @@ use std::vec;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use vivarium_audit::Hash;
 use vivarium_protocol::discard;
 use vivarium_protocol::image::END;
@@ -75,12 +75,14 @@ pub(crate) struct Received {
 
 /// Writes what comes from pipes, from one after the other, to a file: whole, or as those parts that the image before has
 /// not. What comes from each has to end with the mark of a whole kernel, and
-/// all of the same template. `at_end` is told, or dropped, when nothing more comes. Blocks.
+/// all of the same template. With the right to be `ahead` it is read before it is put into parts: the kernels do not wait
+/// for that. `at_end` is told, or dropped, when nothing more comes. Blocks.
 pub(crate) fn receive(
     pipes: Vec<OwnedFd>,
     KernelFile { file, key, image }: KernelFile,
     bounds: Bounds,
     before: Option<&KnownParts>,
+    ahead: Option<OwnedSemaphorePermit>,
     at_end: oneshot::Sender<()>,
 ) -> Result<Received, ReceiveError> {
     let mut incoming = Incoming::new(pipes, bounds, at_end)?;
@@ -89,10 +91,11 @@ pub(crate) fn receive(
     let mut writer = zstd::Encoder::new(sealing, LEVEL)?;
     let parts = match before {
         Some(before) => {
-            // It is not the kernel that waits while that is done.
-            let mut ahead = Vec::new();
-            incoming.by_ref().take(AHEAD_MAX_BYTES).read_to_end(&mut ahead)?;
-            let all = ahead.as_slice().chain(&mut incoming);
+            let mut held = Vec::new();
+            if ahead.is_some() {
+                incoming.by_ref().take(AHEAD_MAX_BYTES).read_to_end(&mut held)?;
+            }
+            let all = held.as_slice().chain(&mut incoming);
             Some(parts::write(all, &mut writer, image, before)?)
         }
         None => {
@@ -174,6 +177,9 @@ impl Incoming {
 impl Read for Incoming {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while let Some(mut pipe) = self.pipe.take() {
+            if Instant::now() >= self.bounds.until {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             match pipe.file.read(buffer) {
                 Ok(0) if !buffer.is_empty() => {
                     self.end_pipe(&pipe)?;

@@ -225,7 +225,7 @@ impl Engine {
         }
         let still = Still { session: Arc::clone(&session), _place: place };
         let made = self.make_image(images, &session, None, move |image| {
-            if is_checkpoint {
+            if is_checkpoint && image.is_some() {
                 still.session.is_at_checkpoint(image);
             }
             drop(still);

@@ -4,12 +4,10 @@
 //! to disk while the session goes on. An execution that lost the state is answered when that is back.
 
 use std::collections::VecDeque;
-use std::iter;
 use std::sync::{Arc, Weak};
 
 use tokio::task::spawn_blocking;
 use vivarium_api_types::CheckpointMode;
-use vivarium_metrics::families::images::ObstacleKind;
 use vivarium_protocol::outcome::State;
 
 use super::super::{Engine, EngineError};
@@ -88,14 +86,9 @@ impl Engine {
             making.taken();
         });
         let made = made.await;
-        let refused = &self.inner.host.metrics.images;
-        match &made {
-            Err(EngineError::NotImageable(obstacles)) => {
-                refused.refused(obstacles.iter().map(|obstacle| obstacle.kind));
-            }
-            // Another context runs code.
-            Err(EngineError::Busy) => refused.refused(iter::once(ObstacleKind::Contexts)),
-            _ => {}
+        if let Err(EngineError::NotImageable(obstacles)) = &made {
+            let kinds = obstacles.iter().map(|obstacle| obstacle.kind);
+            self.inner.host.metrics.images.refused(kinds);
         }
         let Made { unfinished, record, known: of_this } = made?;
         let record = record.after(after, format!("{PREFIX}{after}"));
@@ -105,8 +98,15 @@ impl Engine {
             return Ok(());
         }
         let (store, owner, of) = (Arc::clone(images), tenant.to_owned(), id.to_owned());
-        let keeping =
-            spawn_blocking(move || store.checkpoints.keep((&owner, &of), unfinished, record));
+        let ending = Arc::clone(session);
+        let keeping = spawn_blocking(move || {
+            let kept = store.checkpoints.keep((&owner, &of), unfinished, record)?;
+            // Whoever suspends it has not seen this one, perhaps.
+            if ending.is_asleep() || ending.is_closed() {
+                store.checkpoints.sync(&owner, &of)?;
+            }
+            Ok(kept)
+        });
         if let Some(record) = blocked(keeping.await)?.map_err(failed)? {
             self.audit_image(&record, "checkpointed");
             *known = of_this;

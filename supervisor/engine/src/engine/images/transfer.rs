@@ -124,13 +124,16 @@ impl Engine {
         let bounds = Bounds { bytes: most, file_bytes, until: Instant::now() + WITHIN };
         let (at_end, end) = oneshot::channel();
         let is_of_parts = before.is_some();
-        let received =
-            spawn_blocking(move || stream::receive(read, file, bounds, before.as_ref(), at_end));
+        let ahead = Arc::clone(&images.ahead).try_acquire_owned().ok().filter(|_| is_of_parts);
+        let received = spawn_blocking(move || {
+            stream::receive(read, file, bounds, before.as_ref(), ahead, at_end)
+        });
         let answer = self.save_kernels(session, &others, write).await;
         if is_of_parts && end.await.is_err() {
             tracing::debug!("an image that did not come to its end");
         }
-        written(answer.is_ok().then_some(image));
+        let is_written = answer.as_ref().is_ok_and(|answer| answer.obstacles.is_empty());
+        written(is_written.then_some(image));
         let received = blocked(received.await)?;
         let mut answer = answer?;
         let (names, obstacles) = (answer.take_names(), answer.obstacles());
@@ -181,19 +184,19 @@ impl Engine {
         Ok(answer)
     }
 
-    /// The contexts of a session beside `main`, of which none may run anything.
+    /// The contexts of a session beside `main`, unless one of all runs something.
     async fn idle_contexts(&self, session: &Arc<Session>) -> Result<Vec<String>, EngineError> {
         let contexts = session.ask(Command::Contexts).await.ok_or_else(|| over(session))?;
-        let others: Vec<_> = contexts.into_iter().filter(|it| it.id != MAIN_CONTEXT).collect();
         let is_busy = |context: &ContextInfo| {
             // What waits for a checkpoint does not keep that from being made.
             let has_turn = context.queued > 0 && !session.is_taking_checkpoint();
             context.state != SessionState::Idle || has_turn
         };
-        if others.iter().any(is_busy) {
+        if contexts.iter().any(is_busy) {
             return Err(EngineError::Busy);
         }
-        Ok(others.into_iter().map(|context| context.id).collect())
+        let names = contexts.into_iter().map(|context| context.id);
+        Ok(names.filter(|name| name != MAIN_CONTEXT).collect())
     }
 
     /// How many bytes a tenant's next image may have.

@@ -27,7 +27,7 @@ fn received(kernels: &[Vec<u8>], bytes: u64) -> Result<(Received, bool), Receive
     let until = Instant::now() + Duration::from_secs(60);
     let bounds = Bounds { bytes, file_bytes: u64::MAX, until };
     let (at_end, mut end) = oneshot::channel();
-    let received = receive(pipes, unfinished.create().unwrap(), bounds, None, at_end)?;
+    let received = receive(pipes, unfinished.create().unwrap(), bounds, None, None, at_end)?;
     Ok((received, end.try_recv().is_ok()))
 }
 

@@ -280,6 +280,7 @@ impl Actor {
             );
         }
         self.count(number);
+        self.session.is_at_checkpoint(None);
         if let Some(context) = self.contexts.remove(number) {
             for waiting in context.closing.into_iter().flatten() {
                 discard(waiting.send(true), "who asked may be gone");

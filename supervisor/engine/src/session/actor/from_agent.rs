@@ -182,9 +182,7 @@ impl Actor {
         context.origin = Some(origin);
         context.kernel_end = None;
         context.kernels.ready();
-        if number == FIRST_CONTEXT {
-            self.session.is_at_checkpoint(None);
-        }
+        self.session.is_at_checkpoint(None);
         self.resources.kernel_came(origin);
         if is_first {
             let mut status = self.session.status();
