@@ -80,7 +80,8 @@ static MEMORY: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
 /// The memory file, for the supervisor: the content of every mapping that was moved to it, in their order; then
 /// the layout, a line for each mapping (start, end, bytes held of it, offset, `PROT_*`, whether it is shared,
-/// name, and by what the file is known to be the same); then the layout's length, eight bytes.
+/// name, and by what the file is known to be the same), and one of no mapping, `[cpu]`; then the layout's length, eight
+/// bytes.
 pub(crate) fn take_memory() -> Option<OwnedFd> {
     MEMORY.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
@@ -124,6 +125,7 @@ pub(crate) fn share_memory(thread: SingleThreaded) -> io::Result<()> {
         layout.push(b'\n');
         len += held;
     }
+    writeln!(layout, "0 0 0 0 0 false [cpu] {}", hexadecimal(&cpu_features()?))?;
     let layout_bytes = layout.len() as u64;
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
     let mut file = fs::File::from(memfd_create(c"vivarium-template", flags)?);
@@ -171,10 +173,22 @@ pub(crate) fn share_memory(thread: SingleThreaded) -> io::Result<()> {
     TEMPLATE.set(template).map_err(|_| io::Error::other("the memory is in a file already"))
 }
 
+/// What the functions need that libraries have chosen for this CPU, and that their memory points to: ld.so(8), ifunc.
+fn cpu_features() -> io::Result<Vec<u8>> {
+    let text = fs::read("/proc/cpuinfo")?;
+    let is_of_features = |line: &&[u8]| line.starts_with(b"flags") || line.starts_with(b"Features");
+    let features = text.split(|byte| *byte == b'\n').find(is_of_features);
+    Ok(Sha256::digest(features.unwrap_or_default()).to_vec())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Of a file: its size and time, or the SHA-256 of what is mapped, where it has no path or is the agent's library, which
-/// upgrades replace by the same.
+/// upgrades replace by the same. So too of vdso(7), the functions of the kernel that libc's memory points to.
 fn write_identity(line: &Line<'_>, library: &[u8], to: &mut Vec<u8>) -> io::Result<()> {
-    if line.inode == 0 {
+    if line.inode == 0 && line.name != b"[vdso]" {
         return Ok(());
     }
     let found = fs::metadata(OsStr::from_bytes(line.name));
@@ -187,9 +201,7 @@ fn write_identity(line: &Line<'_>, library: &[u8], to: &mut Vec<u8>) -> io::Resu
             let mut content = vec![0; line.end - line.start];
             let memory = fs::File::open("/proc/self/mem")?;
             memory.read_exact_at(&mut content, line.start as u64)?;
-            to.extend(
-                Sha256::digest(&content).iter().flat_map(|byte| format!("{byte:02x}").into_bytes()),
-            );
+            to.extend(hexadecimal(&Sha256::digest(&content)).into_bytes());
             Ok(())
         }
     }

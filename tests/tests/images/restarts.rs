@@ -2,10 +2,12 @@
 
 use std::fs;
 
+use vivarium_tests::Session;
 use vivarium_tests::host;
 use vivarium_tests::program::Runner;
 
-use crate::{images, session_named, suspend};
+use crate::seal::change_template;
+use crate::{images, resume, session_named, suspend};
 
 const MODULES: [&str; 3] = ["json", "sqlite3", "decimal"];
 
@@ -26,7 +28,7 @@ fn a_session_is_resumed_under_a_template_that_was_built_again() {
         let listed = daemon.request("GET", "/v1/sessions", None).expect_success();
         assert_eq!(listed["sessions"][0]["state"], "suspended", "{listed}");
         assert!(listed["sessions"][0]["image"]["size_bytes"].as_u64().unwrap() > 0, "{listed}");
-        let session = vivarium_tests::Session::named(&daemon, "a");
+        let session = Session::named(&daemon, "a");
         assert_eq!(session.value("next(numbers)"), expected);
         assert_eq!(session.value("open('f').read()"), "'kept'");
         // A daemon that is told to end suspends what it has.
@@ -43,7 +45,7 @@ fn a_session_is_resumed_with_the_longest_idle_timeout_that_there_is_now() {
     let _made = session.execute("x = 41").ok();
     let _asleep = suspend(&session).expect_success();
     let daemon = with("10m").in_place_of(daemon.stop_and_keep()).start();
-    let session = vivarium_tests::Session::named(&daemon, "a");
+    let session = Session::named(&daemon, "a");
     assert_eq!(session.value("x"), "41");
     let shown = session.request("GET", "", None).expect_success();
     assert_eq!(shown["idle_timeout_ms"], 600_000);
@@ -63,7 +65,7 @@ fn a_daemon_whose_files_were_replaced_by_the_same_suspends_its_sessions() {
         fs::rename(&new, &path).unwrap();
     }
     let daemon = owned().in_place_of(daemon.stop_and_keep()).start();
-    let session = vivarium_tests::Session::named(&daemon, "a");
+    let session = Session::named(&daemon, "a");
     assert_eq!(session.info()["state"], "suspended", "{}", daemon.log());
     assert_eq!(session.value("x"), "41");
     daemon.stop_and_check();
@@ -76,7 +78,7 @@ fn an_image_of_another_template_is_refused_and_stays() {
     let _made = session.execute("x = 41").ok();
     let dir = daemon.stop_and_keep();
     let daemon = images(&["json"]).in_place_of(dir).start();
-    let session = vivarium_tests::Session::named(&daemon, "a");
+    let session = Session::named(&daemon, "a");
     let answer = session.request("POST", "/resume", None);
     assert_eq!(answer.status, 409);
     let detail = answer.json()["detail"].as_str().unwrap().to_owned();
@@ -84,7 +86,7 @@ fn an_image_of_another_template_is_refused_and_stays() {
     let dir = daemon.stop_and_keep();
     // The control: its own again.
     let daemon = images(&MODULES).in_place_of(dir).start();
-    assert_eq!(vivarium_tests::Session::named(&daemon, "a").value("x"), "41");
+    assert_eq!(Session::named(&daemon, "a").value("x"), "41");
     daemon.stop_and_check();
 }
 
@@ -101,5 +103,40 @@ fn what_was_begun_and_what_is_damaged_is_no_session() {
     assert!(!of_tenant.join(".new-begun").exists());
     let listed = daemon.request("GET", "/v1/sessions", None).expect_success();
     assert_eq!(listed["sessions"], serde_json::json!([]));
+    daemon.stop_and_check();
+}
+
+#[test]
+fn an_image_of_another_cpu_or_linux_kernel_is_refused_by_that_name() {
+    let daemon = images(&[]).start();
+    let session = session_named(&daemon, "a");
+    let _made = session.execute("x = 41").ok();
+    let _asleep = suspend(&session).expect_success();
+    let mut dir = daemon.stop_and_keep();
+    for (mark, why) in [
+        ("[cpu] ", "it was suspended on a CPU with other features"),
+        ("[vdso] ", "it was suspended under another Linux kernel"),
+        ("[stack] ", "its environment's template is another now"),
+    ] {
+        let state = dir.path().join("state");
+        // The last of what stands in that line.
+        let kept = change_template(&state, |content| {
+            let line = content.windows(mark.len()).rposition(|part| part == mark.as_bytes());
+            let from = line.unwrap();
+            let end = content[from..].iter().position(|byte| *byte == b'\n').unwrap();
+            content[from + end - 1] ^= 1;
+        });
+        let daemon = images(&[]).in_place_of(dir).start();
+        let refused = resume(&Session::named(&daemon, "a"));
+        let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+        assert_eq!(refused.status, 409, "{detail}");
+        assert!(detail.contains(why), "{mark}: {detail}");
+        dir = daemon.stop_and_keep();
+        let _changed =
+            change_template(&dir.path().join("state"), |content| content.clone_from(&kept));
+    }
+    // The control: as it was, it is resumed.
+    let daemon = images(&[]).in_place_of(dir).start();
+    assert_eq!(Session::named(&daemon, "a").value("x"), "41");
     daemon.stop_and_check();
 }

@@ -75,3 +75,17 @@ pub(crate) fn change_record(state: &Path, dir: &Path, what: &str, change: impl F
     change(&mut record);
     seal(state, &file, what, &serde_json::to_vec(&record).unwrap());
 }
+
+/// Changes the memory that is kept of the default environment's template, as only who has the key can. Returns what it
+/// was.
+pub(crate) fn change_template(state: &Path, change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
+    let dir = state.join("images/.templates/default");
+    let file = fs::read_dir(dir).unwrap().next().unwrap().unwrap().path();
+    let fingerprint = file.file_name().unwrap().to_str().unwrap();
+    let what = format!("template\0default\0{fingerprint}");
+    let kept = zstd::decode_all(&*open(state, &file, &what)).unwrap();
+    let mut changed = kept.clone();
+    change(&mut changed);
+    seal(state, &file, &what, &zstd::encode_all(&*changed, 1).unwrap());
+    kept
+}

@@ -17,7 +17,7 @@ use vivarium_protocol::discard;
 use super::lock;
 use super::seal::{SealKey, What};
 use crate::private_dir;
-use crate::template::memory::TemplateMemory;
+use crate::template::memory::{self, TemplateMemory};
 
 const PAGE_BYTES: usize = 4096;
 
@@ -35,6 +35,10 @@ pub(crate) enum BaseError {
          replaced since it was suspended"
     )]
     Other,
+    #[error("it was suspended on a CPU with other features")]
+    Cpu,
+    #[error("it was suspended under another Linux kernel, whose vdso(7) is not this one's")]
+    Kernel,
     #[error("the template that it was suspended under can not be read: {0}")]
     Io(#[from] io::Error),
 }
@@ -134,6 +138,28 @@ impl Bases {
     }
 }
 
+/// The rest of a template's layout.
+fn text(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    from.take(memory::LAYOUT_BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// What it is that differs in the layouts of two templates, from some byte on.
+fn why_other(old: &[u8], new: &[u8]) -> BaseError {
+    let differ_in_line_of = |name: &[u8]| {
+        let is_of_other = |line: &&[u8]| !line.windows(name.len()).any(|part| part == name);
+        let [old, new] =
+            [old, new].map(|text| text.split(|byte| *byte == b'\n').filter(is_of_other));
+        old.eq(new)
+    };
+    match (differ_in_line_of(b" [cpu] "), differ_in_line_of(b" [vdso] ")) {
+        (true, _) => BaseError::Cpu,
+        (_, true) => BaseError::Kernel,
+        _ => BaseError::Other,
+    }
+}
+
 /// Compares what was kept of a template with another's memory.
 fn compare(mut old: impl Read, new: &TemplateMemory) -> Result<Vec<u8>, BaseError> {
     let (len, memory_bytes) = (new.bytes()?, new.memory_bytes()?);
@@ -153,7 +179,13 @@ fn compare(mut old: impl Read, new: &TemplateMemory) -> Result<Vec<u8>, BaseErro
         new.read_at(now, offset)?;
         if before != now {
             // The layout is the same, or it is another template.
-            if offset >= memory_bytes || count == DIFFERENCES_MAX {
+            if offset >= memory_bytes {
+                let mut rest = vec![0; usize::try_from(len - offset).unwrap_or_default()];
+                new.read_at(&mut rest, offset)?;
+                let old = [&*before, &text(old)?].concat();
+                return Err(why_other(&old, &rest));
+            }
+            if count == DIFFERENCES_MAX {
                 return Err(BaseError::Other);
             }
             count += 1;

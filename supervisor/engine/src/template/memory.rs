@@ -14,7 +14,7 @@ use vivarium_audit::Hash;
 
 /// No template has more.
 pub(crate) const BYTES_MAX: u64 = 8 << 30;
-const LAYOUT_BYTES_MAX: u64 = 16 << 20;
+pub(crate) const LAYOUT_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Debug)]
 pub(crate) struct TemplateMemory {
