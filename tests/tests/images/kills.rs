@@ -1,4 +1,4 @@
-//! Daemons that are killed while something is done with an image.
+//! Daemons, agents and kernels that are killed while something is done with an image.
 //!
 //! `VIVARIUM_TEST_KILLS` is how often, 24 unless said otherwise.
 
@@ -7,6 +7,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use vivarium_tests::http::Client;
 use vivarium_tests::{Daemon, Session};
@@ -97,6 +99,10 @@ fn pause(duration: Duration) {
     thread::sleep(duration);
 }
 
+fn rounds() -> u32 {
+    std::env::var("VIVARIUM_TEST_KILLS").map_or(24, |it| it.parse().unwrap())
+}
+
 /// Names of what is below the images, but for what belongs to no session.
 fn places(dir: &Path) -> Vec<String> {
     let at = dir.join("state/images/default");
@@ -106,10 +112,9 @@ fn places(dir: &Path) -> Vec<String> {
 
 #[test]
 fn a_suspended_session_is_whole_or_gone_whenever_its_daemon_is_killed() {
-    let rounds = std::env::var("VIVARIUM_TEST_KILLS").map_or(24, |it| it.parse().unwrap());
     let mut daemon = images(&[]).start();
     let (mut there, mut gone) = (0, 0);
-    for (round, step) in (0..rounds).zip(STEPS.into_iter().cycle()) {
+    for (round, step) in (0..rounds()).zip(STEPS.into_iter().cycle()) {
         let id = format!("s{round}");
         let image = step.prepare(&daemon, &id);
         let mut client = step.ask(&daemon, &id, &image);
@@ -147,5 +152,68 @@ fn a_suspended_session_is_whole_or_gone_whenever_its_daemon_is_killed() {
     }
     // The control: the kills come before the end, and after it.
     assert!(there > 0 && gone > 0, "{there} {gone}");
+    daemon.stop_and_check();
+}
+
+/// The processes of the only session by whose names the victims are.
+const AGENT: &str = "viv-agent";
+const KERNEL: &str = "python";
+
+/// Kills the agent of the only session, or its kernel or what that has forked to write it; whether there was one.
+fn kill_of_session(daemon: &Daemon, name: &str) -> bool {
+    let templates = daemon.templates();
+    let found = daemon.descendants().into_iter().find(|process| {
+        process.name.starts_with(name) && !templates.iter().any(|it| it.pid == process.pid)
+    });
+    found.is_some_and(|it| kill(Pid::from_raw(it.pid), Signal::SIGKILL).is_ok())
+}
+
+#[test]
+fn a_session_is_what_it_was_before_or_after_whenever_its_agent_or_kernel_is_killed() {
+    let daemon = images(&[]).start();
+    let steps = [Step::Suspend, Step::Resume, Step::Checkpoint, Step::RollBack];
+    let (mut kills, mut wholes) = (0, 0);
+    for (round, step) in (0..rounds()).zip(steps.into_iter().cycle()) {
+        let name = if round / 4 % 2 == 0 { AGENT } else { KERNEL };
+        let id = format!("s{round}");
+        let _image = step.prepare(&daemon, &id);
+        let session = Session::named(&daemon, &id);
+        let is_awake = step == Step::Suspend || (step != Step::Resume && round % 16 < 8);
+        if is_awake {
+            let _awake = session.execute("x").ok();
+        }
+        let mut client = step.ask(&daemon, &id, &[]);
+        pause(LATER * (round * 5 % TIMES));
+        let is_killed = kill_of_session(&daemon, name);
+        kills += u32::from(is_killed);
+        let is_done = client.receive().unwrap().status < 300;
+        let about = format!("{step:?} {round}, {name}, done: {is_done}");
+        // The kill may cost a session that is awake its state, and never one that is asleep.
+        let was_awake = if step == Step::Suspend { !is_done } else { is_awake || is_done };
+        let may_be_lost = is_killed && was_awake;
+        let answer = session.request("POST", "/execute", Some(&json!({"code": "x"})));
+        let outcome = answer.json();
+        match (answer.status, outcome["status"].as_str()) {
+            (404, _) => assert!(may_be_lost && name == AGENT, "{about}"),
+            (200, Some("ok")) => {
+                let may_be_before = step == Step::RollBack && !is_done;
+                let x = outcome["result"]["repr"].as_str().unwrap();
+                assert!(x == "1" || (x == "2" && may_be_before), "{about}: {x}");
+                wholes += 1;
+            }
+            (200, _) => assert!(may_be_lost, "{about}: {outcome}"),
+            (status, _) => panic!("{about}: {status} {outcome}"),
+        }
+        let there = session.request("GET", "", None).status == 200;
+        if there && step == Step::Checkpoint && is_done {
+            let to = json!({"checkpoint": "new"});
+            let _back = session.request("POST", "/rollback", Some(&to)).expect_success();
+            assert_eq!(session.value("x"), "1", "{about}");
+        }
+        let _ended = session.request("DELETE", "", None);
+        daemon.until_only(0);
+    }
+    // The control: there was something to kill, and not all of it took the state along.
+    assert!(kills > 0 && wholes > 0, "{kills} {wholes}");
     daemon.stop_and_check();
 }
