@@ -28,14 +28,14 @@ pub fn image(data: &[u8]) {
     let (mut end, mut count) = (0, 0);
     let shared = mappings.iter().filter(|mapping| mapping.kind == Kind::Shared);
     let shared: usize = shared.map(|mapping| mapping.range().len()).sum();
-    for (run, kind) in tables.runs_by_kind() {
+    for (run, of) in tables.runs_with_mappings() {
         assert!(run.start >= end && run.start % PAGE_BYTES == 0 && run.end() > run.start);
         let within =
             |mapping: &&format::Mapping| mapping.start <= run.start && run.end() <= mapping.end;
         let mapping = mappings.iter().find(within).expect("a mapping around each run");
-        assert!(!matches!(kind, Kind::Fixed | Kind::SharedFile));
-        assert_eq!(mapping.kind, kind);
-        if kind == Kind::Shared {
+        assert!(!matches!(of.kind, Kind::Fixed | Kind::SharedFile));
+        assert_eq!(*mapping, of);
+        if of.kind == Kind::Shared {
             assert!(tables.shared_offset(run.start) + (run.end() - run.start) <= shared);
         }
         (end, count) = (run.end(), count + 1);
