@@ -140,7 +140,11 @@ fn whatever_ends_a_call_that_waits_withdraws_it() {
     let path = format!("/v1/sessions/a/executions/{}", started["execution_id"].as_str().unwrap());
     let signal = json!({"signal": "TERM"});
     assert_eq!(one.ask(&at, "POST", &format!("{path}/signal"), Some(&signal)).status, 204);
-    let info = one.ask(&at, "GET", &path, None).expect_success();
+    // It is told once the audit log has it.
+    let info = wait::until("the command's end", || {
+        let info = one.ask(&at, "GET", &path, None).expect_success();
+        (info["state"] == "done").then_some(info)
+    });
     assert_eq!(info["outcome"]["status"], "rejected", "{info}");
     // A client that goes away, of code that is to end with it.
     let body = json!({"code": "1", "cancel_on_disconnect": true});
