@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use vivarium_api_types::SessionState;
 use vivarium_protocol::leaf::ContextNumber;
-use vivarium_protocol::message::{Description, ExecutionNumber, Failure, ToAgent};
+use vivarium_protocol::message::{Description, ExecutionNumber, Failure, ToAgent, WindowSize};
 use vivarium_protocol::outcome::Cause;
 use vivarium_protocol::sequence::Sequence;
 
@@ -102,10 +102,12 @@ struct Actor {
     making: JoinSet<MadeLeaf>,
     /// Leaves that go. Their paths are those of the next session's that has this id.
     removing: JoinSet<()>,
-    /// Commands that some of these leaves are for.
-    arriving: BTreeSet<ExecutionNumber>,
+    /// Commands that some of these leaves are for, and whether they are to have a terminal.
+    arriving: BTreeMap<ExecutionNumber, bool>,
     /// Signals for commands that have not been handed to the agent.
     early_signals: BTreeSet<(ExecutionNumber, i32)>,
+    /// The size that the terminal of a command is to have that the agent has not been sent yet.
+    early_sizes: BTreeMap<ExecutionNumber, WindowSize>,
     /// How often it was reset.
     resets: u64,
     last_number: ExecutionNumber,
@@ -138,8 +140,9 @@ impl Actor {
             approvals: JoinSet::new(),
             making: JoinSet::new(),
             removing: JoinSet::new(),
-            arriving: BTreeSet::new(),
+            arriving: BTreeMap::new(),
             early_signals: BTreeSet::new(),
+            early_sizes: BTreeMap::new(),
             resets: 0,
             last_number: 0,
             last_question: FIRST_QUESTION,

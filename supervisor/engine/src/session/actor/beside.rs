@@ -100,7 +100,7 @@ impl Actor {
         match self.resources.scope.clone().filter(|_| queued.spec.is_background()) {
             Some(scope) => {
                 let leaf = Leaf::Command(queued.number);
-                self.arriving.insert(queued.number);
+                self.arriving.insert(queued.number, queued.spec.prints_on());
                 self.make_leaf(scope, leaf, Starting::Command(Box::new(queued), self.resets));
                 Step::Continue(())
             }
@@ -157,7 +157,7 @@ impl Actor {
         command.deadline.set(Awaited::Handover, &self.session.timing, command.execution.timeout);
         self.commands.insert(number, command);
         self.note_state();
-        self.send_early_signals(number)
+        self.send_what_came_early(number)
     }
 
     pub(super) fn foreground_commands(&self) -> usize {

@@ -6,6 +6,7 @@ use vivarium_protocol::discard;
 use vivarium_protocol::message::{ExecutionNumber, ToAgent, WindowSize};
 
 use super::{Actor, Step};
+use crate::session::QueuedExecution;
 use crate::session::execution::Kind;
 
 impl Actor {
@@ -42,13 +43,24 @@ impl Actor {
 
     /// Whether this is a command that the agent has not been sent yet.
     fn waits(&self, number: ExecutionNumber) -> bool {
+        self.waiting_has_terminal(number).is_some()
+    }
+
+    /// Whether a command that the agent has not been sent yet is to have a terminal.
+    fn waiting_has_terminal(&self, number: ExecutionNumber) -> Option<bool> {
+        let is_it = |queued: &&QueuedExecution| {
+            queued.number == number && queued.spec.kind() == Kind::Command
+        };
         let mut queue = self.contexts.first().queue.iter();
-        self.arriving.contains(&number)
-            || queue.any(|queued| queued.number == number && queued.spec.kind() == Kind::Command)
+        let arriving = self.arriving.get(&number).copied();
+        arriving.or_else(|| queue.find(is_it).map(|queued| queued.spec.prints_on()))
     }
 
     /// Sends a command that the agent has now what it was to have before.
-    pub(super) fn send_early_signals(&mut self, number: ExecutionNumber) -> Step {
+    pub(super) fn send_what_came_early(&mut self, number: ExecutionNumber) -> Step {
+        if let Some(size) = self.early_sizes.remove(&number) {
+            self.send(&ToAgent::Resize { execution: number, size })?;
+        }
         let mut later = self.early_signals.split_off(&(number, i32::MIN));
         let mut after = later.split_off(&(number + 1, i32::MIN));
         self.early_signals.append(&mut after);
@@ -62,9 +74,16 @@ impl Actor {
         size: WindowSize,
         reply: oneshot::Sender<Option<bool>>,
     ) -> Step {
-        let has_terminal = self.commands.get(&execution).map(|command| command.has_terminal);
+        let running = self.commands.get(&execution).map(|command| command.has_terminal);
+        let has_terminal = running.or_else(|| self.waiting_has_terminal(execution));
         discard(reply.send(has_terminal), "who asked may be gone");
         if has_terminal != Some(true) {
+            return Step::Continue(());
+        }
+        if running.is_none() {
+            let early = std::mem::take(&mut self.early_sizes).into_iter();
+            self.early_sizes = early.filter(|(other, _)| self.waits(*other)).collect();
+            self.early_sizes.insert(execution, size);
             return Step::Continue(());
         }
         self.send(&ToAgent::Resize { execution, size })

@@ -1,7 +1,7 @@
 //! Commands, and questions to the kernel.
 
 use nix::sys::signal::Signal;
-use vivarium_protocol::message::{Assist, CommandSpec};
+use vivarium_protocol::message::{Assist, CommandSpec, WindowSize};
 use vivarium_protocol::outcome::{MimePart, Value};
 
 use super::*;
@@ -171,6 +171,31 @@ async fn signals_go_to_commands_that_run() {
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Kill { execution }));
     bench.agent.done(execution, Completion::Signaled(9)).await;
     assert_eq!(verdict(&*outcome(reply).await).1, Some(Cause::Signal));
+}
+
+/// Asks a session to change the size of a command's terminal: whether the command has one, if there is it.
+async fn resize(bench: &Bench, number: u64, columns: u16) -> Option<bool> {
+    let size = WindowSize { columns, rows: 24 };
+    bench.session.ask(|reply| Command::Resize(number, size, reply)).await.unwrap()
+}
+
+#[tokio::test]
+async fn sizes_of_terminals_wait_for_commands_that_do_not_run_yet() {
+    let mut bench = Bench::unstarted(LONG_TIMEOUTS).await;
+    let size = WindowSize { columns: 80, rows: 24 };
+    let of_terminal = CommandSpec { pty: Some(size), ..CommandSpec::new(vec!["ls".into()]) };
+    let _with = bench.submit_work(Work::Command(of_terminal), NEVER, false).await;
+    let _without = bench.submit_work(ls(), NEVER, false).await;
+    for columns in [90, 100] {
+        assert_eq!(resize(&bench, 1, columns).await, Some(true));
+    }
+    assert_eq!(resize(&bench, 2, 90).await, Some(false));
+    assert_eq!(resize(&bench, 3, 90).await, None);
+    bench.agent.start().await;
+    assert_eq!(bench.agent.begin().await, 1);
+    let sent = ToAgent::Resize { execution: 1, size: WindowSize { columns: 100, rows: 24 } };
+    assert_eq!(bench.agent.recv().await, Some(sent));
+    assert_eq!(bench.agent.begin().await, 2);
 }
 
 #[tokio::test]
