@@ -105,13 +105,10 @@ pub(crate) fn running_processes() -> usize {
     processes().iter().filter(|pid| !stat(pid).is_ok_and(|stat| has_ended(&stat))).count()
 }
 
-/// The state and the number of threads, fields 3 and 20 of a stat line: proc_pid_stat(5). A process whose first thread has
-/// ended goes on as long as it has others.
+/// A process whose first thread has ended goes on as long as it has others, which field 20 of its stat line counts.
 fn has_ended(stat: &str) -> bool {
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
-    let fields: Vec<_> = fields.take(18).collect();
-    let threads = fields.get(17).and_then(|count| count.parse::<u64>().ok());
-    fields.first() == Some(&"Z") && threads.is_some_and(|count| count <= 1)
+    let threads = field(stat, 20).and_then(|count| count.parse::<u64>().ok());
+    is_zombie(stat) && threads.is_some_and(|count| count <= 1)
 }
 
 /// Whether `/proc` is that of our own pid namespace, so that our pids mean the same in it. In
@@ -202,11 +199,19 @@ pub(crate) fn state(pid: Pid) -> ProcessState {
     }
 }
 
-/// `exit_code`, field 52 of a stat line, if `state`, field 3, is that of a zombie.
+/// `exit_code`, field 52 of a stat line, of a zombie.
 fn exit_status(stat: &str) -> Option<ExitStatus> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    fields.next().filter(|state| *state == "Z")?;
-    fields.nth(48)?.parse().ok().map(ExitStatus::from_raw)
+    let status = field(stat, 52).filter(|_| is_zombie(stat))?;
+    status.parse().ok().map(ExitStatus::from_raw)
+}
+
+fn is_zombie(stat: &str) -> bool {
+    field(stat, 3) == Some("Z")
+}
+
+/// A field of a stat line, from the third on, which follows the name: proc_pid_stat(5).
+fn field(stat: &str, number: usize) -> Option<&str> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(number.checked_sub(3)?)
 }
 
 fn process_us(pid: Pid) -> u64 {
