@@ -9,10 +9,13 @@ use nix::unistd::read;
 
 use super::SHARED_MAX_BYTES;
 use super::format::{Kind, MAPPING_BYTES, Mapping};
-use super::template::Template;
+use super::template::{FileId, Template};
+
+/// What stands for the agent's library, wherever it is: an upgrade puts another into its place.
+pub(super) const LIBRARY: &[u8] = b"/libvivarium_agent.so";
 
 /// What the kernel puts after the path of a file that is gone (proc_pid_maps(5)).
-pub(super) const DELETED: &[u8] = b" (deleted)";
+const DELETED: &[u8] = b" (deleted)";
 
 /// Where files without a name are memory of the session alone: mmap(2), MAP_ANONYMOUS; sem_overview(7) and
 /// shm_overview(7); memfd_create(2).
@@ -51,7 +54,7 @@ pub(super) struct Line<'a> {
     pub(super) protection: u8,
     pub(super) shared: bool,
     pub(super) offset: u64,
-    device: &'a [u8],
+    pub(super) device: u64,
     pub(super) inode: u64,
     /// Empty for anonymous memory.
     pub(super) name: &'a [u8],
@@ -98,7 +101,8 @@ fn line(text: &[u8]) -> Option<Line<'_>> {
     let protection =
         u8::from(has(0, b'r')) | u8::from(has(1, b'w')) << 1 | u8::from(has(2, b'x')) << 2;
     let offset = hexadecimal(fields.next()?)?;
-    let device = fields.next()?;
+    let mut device = fields.next()?.splitn(2, |byte| *byte == b':').map(hexadecimal);
+    let device = device.next()?? << u32::BITS | device.next()??;
     let inode = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
     let name = fields.next().unwrap_or_default().trim_ascii_start();
     Some(Line {
@@ -127,12 +131,13 @@ pub(super) fn write_own(
     mappings: &mut [u8],
     paths: &mut [u8],
 ) -> Result<(usize, usize), SaveError> {
+    let library = template.identity().library;
     let (mut count, mut paths_len) = (0, 0);
     // Most files have several mappings, one after the other.
     let mut last: (&[u8], _) = (&[], (0, 0));
     let mut shared_bytes = 0;
     for line in lines(text).filter(|line| line.start != skipped) {
-        let line = Line { name: name_of(&line, template), ..line };
+        let line = Line { name: name_of(&line, library), ..line };
         let kind = kind(&line, template)?;
         if kind == Kind::Shared {
             shared_bytes += line.end - line.start;
@@ -154,7 +159,7 @@ pub(super) fn write_own(
             if last.0 != line.name {
                 let identity = match identity(line.name) {
                     // It is the template's, whatever is there now.
-                    _ if line.name == template.library => (0, 0),
+                    _ if line.name == LIBRARY => (0, 0),
                     Ok(identity) if is_sound(line.name) => identity,
                     // Not in sight of sessions: an interpreter on a mount of its own.
                     Err(_) if template.files.iter().any(|name| name == line.name) => (0, 0),
@@ -184,10 +189,9 @@ pub(super) fn write_own(
     Ok((count, paths_len))
 }
 
-/// The name of a mapping. The agent's library keeps its own when an upgrade has replaced it.
-fn name_of<'a>(line: &Line<'a>, template: &Template) -> &'a [u8] {
-    let path = line.name.strip_suffix(DELETED).filter(|path| *path == template.library);
-    path.unwrap_or(line.name)
+/// The name of a mapping.
+fn name_of<'a>(line: &Line<'a>, library: FileId) -> &'a [u8] {
+    if FileId::of(line) == library { LIBRARY } else { line.name }
 }
 
 fn kind(line: &Line<'_>, template: &Template) -> Result<Kind, SaveError> {

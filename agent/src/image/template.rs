@@ -20,7 +20,7 @@ use nix::unistd::ftruncate;
 use sha2::{Digest, Sha256};
 
 use super::format::{FINGERPRINT_BYTES, PAGE_BYTES};
-use super::layout::{DELETED, Line, is_own, lines, pagemap};
+use super::layout::{LIBRARY, Line, is_own, lines, pagemap};
 use crate::sys::{self, Piece, Replacing, Sharing, SingleThreaded};
 
 /// What kernels know of their template.
@@ -31,35 +31,50 @@ pub(super) struct Template {
     pub(super) thread_id_address: usize,
     /// The names of the files that it has mapped.
     pub(super) files: Vec<Vec<u8>>,
-    /// The path of the agent's library.
-    pub(super) library: Vec<u8>,
     /// What is shared with other processes, and can not be written to.
     pub(super) shared: Vec<Range<usize>>,
 }
 
-/// Of the memory file.
+/// By which a file that is mapped is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    pub(super) const fn of(line: &Line<'_>) -> Self {
+        Self { device: line.device, inode: line.inode }
+    }
+}
+
+/// What differs in two templates of one layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
+    /// Of the memory file.
     pub(super) inode: u64,
-    /// SHA-256.
+    /// SHA-256 of the same.
     pub(super) fingerprint: [u8; FINGERPRINT_BYTES],
+    pub(super) library: FileId,
 }
 
 impl Identity {
-    pub(super) const BYTES: usize = size_of::<u64>() + FINGERPRINT_BYTES;
+    pub(super) const BYTES: usize = 3 * size_of::<u64>() + FINGERPRINT_BYTES;
 
     pub(super) fn write(&self, to: &mut [u8]) {
-        for (slot, byte) in
-            to.iter_mut().zip(self.inode.to_ne_bytes().into_iter().chain(self.fingerprint))
-        {
+        let Self { inode, fingerprint, library } = self;
+        let numbers = [*inode, library.device, library.inode].map(u64::to_ne_bytes);
+        for (slot, byte) in to.iter_mut().zip(numbers.into_iter().flatten().chain(*fingerprint)) {
             *slot = byte;
         }
     }
 
     pub(super) fn read(from: &[u8]) -> Option<Self> {
-        let (inode, fingerprint) = from.split_first_chunk()?;
-        let inode = u64::from_ne_bytes(*inode);
-        Some(Self { inode, fingerprint: fingerprint.try_into().ok()? })
+        let (numbers, fingerprint) = from.split_at_checked(Self::BYTES - FINGERPRINT_BYTES)?;
+        let mut numbers = numbers.as_chunks().0.iter().map(|bytes| u64::from_ne_bytes(*bytes));
+        let inode = numbers.next()?;
+        let library = FileId { device: numbers.next()?, inode: numbers.next()? };
+        Some(Self { inode, fingerprint: fingerprint.try_into().ok()?, library })
     }
 }
 
@@ -100,7 +115,7 @@ pub(crate) fn share_memory(thread: SingleThreaded) -> io::Result<()> {
     let mut len = 0;
     let code = (share_memory as *const ()).addr();
     let library = lines(&text).find(|line| (line.start..line.end).contains(&code));
-    let library = library.map_or(&[][..], |line| line.name);
+    let library = library.as_ref().map(FileId::of).ok_or(io::ErrorKind::NotFound)?;
     for line in lines(&text) {
         if line.name.starts_with(b"/") && files.iter().all(|name| name != line.name) {
             files.push(line.name.to_vec());
@@ -114,13 +129,14 @@ pub(crate) fn share_memory(thread: SingleThreaded) -> io::Result<()> {
             let protection = ProtFlags::from_bits_truncate(i32::from(line.protection));
             moved.push((range, protection, len));
         }
-        let Line { start, end, protection, shared, offset, name, .. } = line;
+        let is_library = FileId::of(&line) == library;
+        let Line { start, end, protection, shared, offset, .. } = line;
         write!(layout, "{start:x} {end:x} {held:x} {offset:x} {protection} {shared} ")?;
-        layout.extend_from_slice(name);
+        layout.extend_from_slice(if is_library { LIBRARY } else { line.name });
         layout.push(b' ');
         // What is moved is compared as memory.
-        if name != library || held == 0 {
-            write_identity(&line, library, &mut layout)?;
+        if !is_library || held == 0 {
+            write_identity(&line, is_library, &mut layout)?;
         }
         layout.push(b'\n');
         len += held;
@@ -165,9 +181,8 @@ pub(crate) fn share_memory(thread: SingleThreaded) -> io::Result<()> {
         }
     }
     let fingerprint = hash.finalize().into();
-    let identity = Mutex::new(Identity { inode, fingerprint });
-    let library = library.strip_suffix(DELETED).unwrap_or(library).to_vec();
-    let template = Template { identity, thread_id_address, files, library, shared };
+    let identity = Mutex::new(Identity { inode, fingerprint, library });
+    let template = Template { identity, thread_id_address, files, shared };
     let mut memory = MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
     *memory = Some(file.into());
     TEMPLATE.set(template).map_err(|_| io::Error::other("the memory is in a file already"))
@@ -185,15 +200,15 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Of a file: its size and time, or the SHA-256 of what is mapped, where it has no path or is the agent's library, which
-/// upgrades replace by the same. So too of vdso(7), the functions of the kernel that libc's memory points to.
-fn write_identity(line: &Line<'_>, library: &[u8], to: &mut Vec<u8>) -> io::Result<()> {
+/// Of a file: its size and time, or the SHA-256 of what is mapped, where it has no path or is the agent's library. So too
+/// of vdso(7), the functions of the kernel that libc's memory points to.
+fn write_identity(line: &Line<'_>, is_library: bool, to: &mut Vec<u8>) -> io::Result<()> {
     if line.inode == 0 && line.name != b"[vdso]" {
         return Ok(());
     }
     let found = fs::metadata(OsStr::from_bytes(line.name));
     match found {
-        Ok(found) if found.ino() == line.inode && line.name != library => {
+        Ok(found) if found.ino() == line.inode && !is_library => {
             write!(to, "{} {}.{}", found.size(), found.mtime(), found.mtime_nsec())
         }
         _ if line.protection & 1 == 0 => Ok(()),
