@@ -69,7 +69,7 @@ impl Family for Images {
             count: register.gauge(
                 "vivarium_images",
                 &["tenant"],
-                "The tenant's suspended sessions.",
+                "The tenant's suspended sessions and checkpoints.",
             )?,
             bytes: register.gauge(
                 "vivarium_images_bytes",

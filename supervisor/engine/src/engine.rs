@@ -119,6 +119,7 @@ struct Inner {
     draining: AtomicBool,
     administration: Administration,
     builds: builds::Builds,
+    earlier_templates: images::EarlierTemplates,
     transfers: TransferLimiter,
     watchers: TransferLimiter,
     keys: Arc<Keys>,

@@ -6,6 +6,7 @@
 //! images/.templates/ENV/…  what their templates had in memory (bases.rs)
 //! images/TENANT/ID/record  what the session is: JSON
 //! images/TENANT/ID/kernel  memory and files, as its kernel wrote them (agent/src/image/format.rs): zstd
+//! images/.programs/…       the library and kernel program of those (programs.rs)
 //! images/.checkpoints/…    what sessions can go back to (checkpoints.rs)
 //! images/TENANT/.new-…     being made; removed when a daemon starts
 //! ```
@@ -18,6 +19,7 @@ mod obstacle;
 mod parts;
 mod place;
 pub(crate) mod portable;
+mod programs;
 mod record;
 mod seal;
 pub(crate) mod stream;
@@ -26,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::ops::Bound;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -42,7 +45,8 @@ pub(crate) use self::obstacle::Obstacle;
 pub(crate) use self::parts::KnownParts;
 pub(crate) use self::place::Place;
 use self::place::Slot;
-pub(crate) use self::record::{Image, KernelFile, Record, Unfinished};
+use self::programs::Programs;
+pub(crate) use self::record::{Content, Image, KernelFile, Record, Unfinished};
 use self::seal::{SealKey, What};
 use crate::private_dir;
 use crate::recover::remove_tree;
@@ -52,6 +56,7 @@ const AHEAD_AT_ONCE: usize = 8;
 
 const ROOT: &str = "images";
 const TEMPLATES: &str = ".templates";
+const PROGRAMS: &str = ".programs";
 const CHECKPOINTS: &str = ".checkpoints";
 const KEY: &str = ".key";
 const RECORD: &str = "record";
@@ -66,6 +71,7 @@ pub(crate) struct Images {
     root: PathBuf,
     key: SealKey,
     pub(crate) bases: Bases,
+    pub(crate) programs: Programs,
     pub(crate) checkpoints: Checkpoints,
     slots: Mutex<BTreeMap<Key, Slot>>,
     /// What lists show, by the same keys.
@@ -95,8 +101,12 @@ impl Images {
         state_dir.join(ROOT).exists()
     }
 
-    /// Takes the directory, with what an earlier daemon left there. Blocks.
-    pub(crate) fn open(state_dir: &Path, key_file: Option<&Path>) -> Result<Self, OpenError> {
+    /// Takes the directory, with what an earlier daemon left there; `library` is kept for images. Blocks.
+    pub(crate) fn open(
+        state_dir: &Path,
+        key_file: Option<&Path>,
+        library: Option<Arc<OwnedFd>>,
+    ) -> Result<Self, OpenError> {
         let root = state_dir.join(ROOT);
         private_dir::make(&root)?;
         let lock = private_dir::lock(&root)?.ok_or(OpenError::InUse)?;
@@ -106,14 +116,19 @@ impl Images {
         };
         let key = key.map_err(OpenError::Key)?;
         let bases = Bases::new(root.join(TEMPLATES), key.clone());
+        let keeps_programs = library.is_some();
+        let programs = Programs::new(root.join(PROGRAMS), key.clone(), library);
         let checkpoints = Checkpoints::new(root.join(CHECKPOINTS), key.clone());
         let (slots, suspended) = (Mutex::default(), Mutex::default());
         let ahead = Arc::new(Semaphore::new(AHEAD_AT_ONCE));
-        let images = Self { root, key, bases, checkpoints, slots, suspended, ahead, _lock: lock };
+        let images =
+            Self { root, key, bases, programs, checkpoints, slots, suspended, ahead, _lock: lock };
         let all_read = images.find_kept()?;
         let has_ended = |tenant: &str, id: &str| all_read && images.record(tenant, id).is_none();
         if images.checkpoints.find_kept(has_ended)? && all_read {
             images.bases.keep_only(&images.used_templates())?;
+            let used = images.records().filter_map(|record| record.programs);
+            images.programs.keep_only(&used.filter(|_| keeps_programs).collect())?;
         }
         Ok(images)
     }
@@ -147,9 +162,13 @@ impl Images {
     }
 
     fn used_templates(&self) -> BTreeSet<(String, Hash)> {
+        self.records().map(|it| (it.info.environment.clone(), it.template)).collect()
+    }
+
+    /// Of all images.
+    fn records(&self) -> impl Iterator<Item = Arc<Record>> {
         let suspended = lock(&self.suspended).values().cloned().collect::<Vec<_>>();
-        let all = suspended.into_iter().chain(self.checkpoints.records());
-        all.map(|it| (it.info.environment.clone(), it.template)).collect()
+        suspended.into_iter().chain(self.checkpoints.records())
     }
 
     /// Waits until nobody else holds a session's place.

@@ -165,6 +165,8 @@ pub struct Homes {
 pub struct Images {
     /// What seals them, if it is not to be made and kept beside them.
     pub key_file: Option<PathBuf>,
+    /// Whether the library and kernel program that images were taken under are kept and used for them.
+    pub keep_programs: bool,
     /// Time without use after which a session is suspended.
     pub suspend_after: Option<Duration>,
     /// The same, where there is no memory for another.

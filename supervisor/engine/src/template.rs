@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Notify, watch};
+use vivarium_audit::Hash;
 use vivarium_metrics::Metrics;
 use vivarium_protocol::message::{StartTemplate, ToTemplate};
 
@@ -49,11 +50,21 @@ const READ_AT_START: [&str; 13] = [
 pub struct Build {
     /// What it is told, but for its directories.
     pub order: StartTemplate,
+    pub programs: Programs,
     /// Where it gets a directory of its own, for HOME and TMPDIR.
     pub workdirs: Arc<Workdirs>,
     /// The ids of the sessions it forks for, if they have their own: it has to be in the
     /// namespace that holds them.
     pub ids: Option<Arc<IdPool>>,
+}
+
+/// The library and kernel program of a template.
+#[derive(Debug, Clone, Default)]
+pub struct Programs {
+    /// By what images find them again, if they are kept for those.
+    pub hash: Option<Hash>,
+    /// The library, if it is not the installed one.
+    pub library: Option<Arc<OwnedFd>>,
 }
 
 impl PartialEq for Build {
@@ -162,6 +173,11 @@ impl Template {
         {
             tracing::error!(%error, environment = self.environment, "a template's keeper");
         }
+    }
+
+    /// What it is to be.
+    pub(crate) fn wanted(&self) -> Option<Build> {
+        self.wanted.borrow().clone()
     }
 
     /// How often its interpreter was found to be another program than before. What was started

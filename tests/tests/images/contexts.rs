@@ -11,18 +11,18 @@ use crate::{images, resume, session_named, sleep_once, suspend};
 
 /// Runs code in a context.
 #[track_caller]
-fn execute(session: &Session<'_>, context: &str, code: &str) -> Outcome {
+pub(crate) fn execute(session: &Session<'_>, context: &str, code: &str) -> Outcome {
     session.execute_with(&json!({"code": code, "context": context}))
 }
 
 /// The value of an expression there.
 #[track_caller]
-fn value(session: &Session<'_>, context: &str, code: &str) -> String {
+pub(crate) fn value(session: &Session<'_>, context: &str, code: &str) -> String {
     let outcome = execute(session, context, code).ok();
     outcome.result().to_owned()
 }
 
-fn open(session: &Session<'_>, context: &str) {
+pub(crate) fn open(session: &Session<'_>, context: &str) {
     let opened = session.request("POST", "/contexts", Some(&json!({"id": context})));
     assert_eq!(opened.status, 201);
 }

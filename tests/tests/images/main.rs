@@ -20,6 +20,7 @@ mod restarts;
 mod seal;
 mod sealed;
 mod state;
+mod upgrades;
 
 use serde_json::json;
 use vivarium_tests::http::Response;

@@ -19,6 +19,12 @@ use crate::settings::Settings;
 use crate::stores::StoreLease;
 use crate::template::Template;
 
+/// Of a session that is being resumed.
+struct Resumed {
+    /// What its kernels are forked from, if not from the template of its environment.
+    template: Option<Arc<Template>>,
+}
+
 impl Engine {
     /// A tenant's session. An id that no session can have is as unknown as any other.
     pub(super) fn find(&self, tenant: &str, id: &str) -> Result<Arc<Session>, EngineError> {
@@ -52,31 +58,33 @@ impl Engine {
         tenant: &str,
         spec: SessionSpec,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
-        self.add_as(tenant, spec, false).await
+        self.add_as(tenant, spec, None).await
     }
 
-    /// The same of one that is being resumed, in which nothing begins yet.
+    /// The same of one that is being resumed, in which nothing begins yet; of this template, if it is not to be that of
+    /// its environment.
     pub(super) async fn add_suspended(
         &self,
         tenant: &str,
         spec: SessionSpec,
+        template: Option<Arc<Template>>,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
-        self.add_as(tenant, spec, true).await
+        self.add_as(tenant, spec, Some(Resumed { template })).await
     }
 
     async fn add_as(
         &self,
         tenant: &str,
         spec: SessionSpec,
-        suspended: bool,
+        resumed: Option<Resumed>,
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
         self.admit_audit().await?;
         let (mut is_read, mut has_room_made, mut has_gate) = (false, false, false);
         let chosen = self.choose(tenant, spec.environment.as_deref()).await?;
         let stores = self.claim_stores(tenant, &spec, &chosen.base).await?;
         let refused = loop {
-            match self.try_add(tenant, spec.clone(), &chosen, stores.clone(), (has_gate, suspended))
-            {
+            let how = (has_gate, resumed.as_ref());
+            match self.try_add(tenant, spec.clone(), &chosen, stores.clone(), how) {
                 Ok(Err(existing)) if existing.is_closed() => existing.gone().await,
                 Err(EngineError::NoCapacity(_))
                     if !is_read && self.inner.memory.fresh_reading().await =>
@@ -128,7 +136,7 @@ impl Engine {
         spec: SessionSpec,
         chosen: &Chosen,
         stores: Option<Arc<StoreLease>>,
-        (has_gate, suspended): (bool, bool),
+        (has_gate, resumed): (bool, Option<&Resumed>),
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
         self.check_admits(tenant)?;
         let asked_for = spec.clone();
@@ -163,9 +171,11 @@ impl Engine {
             deadline: request::deadline(&settings, Timestamp::now(), spec.deadline)?,
         };
         let timing = trial::timing(&settings);
-        // No pooled session has a home, or a built environment.
+        let earlier = resumed.and_then(|resumed| resumed.template.clone());
+        // No pooled session has a home, a built environment, or an earlier template.
         let has_pool = stores.is_none()
             && built.is_none()
+            && earlier.is_none()
             && pools::watermarks(&settings, &environment).is_some();
         let identity = Identity {
             id: id.clone(),
@@ -178,7 +188,8 @@ impl Engine {
         if let Some(egress) = &egress {
             egress::equip(&mut policy, prepared, egress)?;
         }
-        let template = built.as_ref().and_then(|it| self.built_template(&environment, it));
+        let of_built = || self.built_template(&environment, built.as_ref()?);
+        let template = earlier.or_else(of_built);
         if let Some(built) = &built {
             built.equip(&mut policy, template.is_some());
         }
@@ -191,13 +202,15 @@ impl Engine {
         if let Some(built) = built {
             plan.context.environment = Some(Held::Built(built));
             // The base's template has the base's modules.
-            let none = || Arc::new(Template::new(&base));
-            plan.context.template = template.unwrap_or_else(none);
+            plan.context.template = Arc::new(Template::new(&base));
+        }
+        if let Some(template) = template {
+            plan.context.template = template;
         }
         let (max, own_max) = (settings.session.max_sessions, settings.max_sessions_of(tenant));
         let policy = memory_policy(&settings);
         let make = || {
-            if !suspended && self.has_image(tenant, &id) {
+            if resumed.is_none() && self.has_image(tenant, &id) {
                 return Err(EngineError::Conflict(id.clone()));
             }
             let grant = self.quotas(tenant).session().map_err(EngineError::QuotaExceeded)?;
@@ -207,7 +220,7 @@ impl Engine {
             grant.used();
             session.was_made_under(&settings);
             session.was_asked_for(asked_for);
-            if suspended {
+            if resumed.is_some() {
                 session.begin_suspension();
             } else if let Ok(images) = self.images() {
                 // Of another session that had this id.

@@ -10,6 +10,7 @@ mod branch;
 mod checkpoints;
 mod diff;
 mod each;
+mod earlier;
 mod idle;
 mod portable;
 mod transfer;
@@ -25,6 +26,7 @@ use vivarium_api_types::{ImageableReply, SessionInfo, SessionQuery, SessionState
 use vivarium_metrics::Families;
 use vivarium_protocol::outcome::Cause;
 
+pub(super) use self::earlier::EarlierTemplates;
 use self::transfer::Made;
 use super::{Engine, EngineError};
 use crate::images::{Image, Images, Place, Record};

@@ -83,6 +83,7 @@ impl Engine {
             draining: AtomicBool::new(false),
             administration: Administration::default(),
             builds: builds::Builds::default(),
+            earlier_templates: super::images::EarlierTemplates::default(),
             keys: Arc::default(),
             transfers: TransferLimiter::default(),
             watchers: TransferLimiter::of_watchers(),
@@ -156,7 +157,9 @@ fn images(settings: &Settings) -> Result<Arc<Images>, &'static str> {
         return Err("sessions can not be suspended here: no environment has images switched on");
     }
     let key_file = settings.images.key_file.as_deref();
-    Images::open(&settings.server.state_dir, key_file).map(Arc::new).map_err(|error| {
+    let library = settings.agent_binary.library.clone();
+    let library = library.filter(|_| settings.images.keep_programs);
+    Images::open(&settings.server.state_dir, key_file, library).map(Arc::new).map_err(|error| {
         tracing::error!(error = error_chain(&error), "no session can be suspended");
         "sessions can not be suspended: the daemon's log says why"
     })

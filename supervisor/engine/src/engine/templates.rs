@@ -1,9 +1,11 @@
 //! The templates of the environments.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use tokio::task::spawn_blocking;
 use vivarium_api_types::{SessionSpec, TemplateInfo};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{Origin, StartTemplate};
@@ -14,7 +16,7 @@ use super::environment::Prepared;
 use super::{DEFAULT_TENANT, Engine};
 use crate::recover::Workdirs;
 use crate::settings::Environment;
-use crate::template::{Build, State};
+use crate::template::{Build, Programs, State};
 
 /// How many threads numeric libraries start. More than one there could be no fork of.
 const ONE_THREAD: [&str; 4] =
@@ -45,6 +47,7 @@ impl Engine {
                         let home = &settings.sandbox.workdir;
                         let interpreter = prepared.interpreter.clone();
                         let build = build(environment, prepared, interpreter, home, workdirs);
+                        let build = self.with_programs(build).await;
                         prepared.template.build(&host.backend, &host.metrics, build);
                     }
                     Err(error) => {
@@ -82,6 +85,23 @@ impl Engine {
             prepared.template.stop().await;
         }
         self.stop_built_templates().await;
+        self.end_earlier_templates().await;
+    }
+
+    /// What is to be built, with its library and kernel program kept for the images of its kernels.
+    pub(super) async fn with_programs(&self, mut build: Build) -> Build {
+        if let (true, Ok(images)) = (build.order.images, self.images()) {
+            let interpreter = build.order.interpreter.clone();
+            let kept = spawn_blocking(move || images.programs.keep(&interpreter)).await;
+            match kept.map_err(io::Error::other).flatten() {
+                Ok(hash) => build.programs.hash = hash,
+                Err(error) => {
+                    let lost = "images are refused after an upgrade: programs cannot be kept";
+                    tracing::warn!(%error, "{lost}");
+                }
+            }
+        }
+        build
     }
 }
 
@@ -122,5 +142,5 @@ pub(super) fn build(
         // Without a root of their own workdirs have another path in each session, which memory remembers.
         images: wanted.images && prepared.plan.applies(Layer::Mounts),
     };
-    Build { order, workdirs, ids: prepared.session_ids() }
+    Build { order, programs: Programs::default(), workdirs, ids: prepared.session_ids() }
 }

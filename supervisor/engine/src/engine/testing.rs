@@ -95,6 +95,7 @@ pub fn settings() -> Settings {
         },
         images: Images {
             key_file: None,
+            keep_programs: true,
             suspend_after: None,
             suspend_for_room: None,
             suspend_expired: false,

@@ -43,6 +43,9 @@ pub(crate) struct Record {
     pub(crate) size_bytes: u64,
     /// The fingerprint of its kernel's template.
     pub(crate) template: Hash,
+    /// By what the library and kernel program of that are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) programs: Option<Hash>,
     /// Of a checkpoint.
     pub(crate) name: Option<String>,
     /// The name that its kernel's file is sealed with.
@@ -61,13 +64,23 @@ pub(crate) struct Record {
     pub(crate) names: Option<Names>,
 }
 
+/// What its kernels have written, as the record says it.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) template: Hash,
+    pub(crate) programs: Option<Hash>,
+    pub(crate) parts: Option<Parts>,
+    pub(crate) contexts: Vec<(String, u64)>,
+    pub(crate) names: Names,
+}
+
 impl Record {
     pub(crate) fn new(
         spec: SessionSpec,
         info: SessionInfo,
         executions: ExecutionNumber,
         unfinished: &Unfinished,
-        (template, parts, names): (Hash, Option<Parts>, Names),
+        of: Content,
     ) -> io::Result<Self> {
         let (version, suspended_at) = (VERSION, Timestamp::now());
         let (size_bytes, image) = (unfinished.size_bytes()?, unfinished.image);
@@ -78,13 +91,14 @@ impl Record {
             executions,
             suspended_at,
             size_bytes,
-            template,
+            template: of.template,
+            programs: of.programs,
             name: None,
             image,
             at: None,
-            parts,
-            contexts: Vec::new(),
-            names: Some(names),
+            parts: of.parts,
+            contexts: of.contexts,
+            names: Some(of.names),
         })
     }
 

@@ -104,6 +104,10 @@ pub(crate) enum What<'a> {
         environment: &'a str,
         fingerprint: &'a str,
     },
+    /// A library and kernel program.
+    Programs {
+        hash: &'a str,
+    },
     /// The record of an image that leaves the host.
     Exported {
         tenant: &'a str,
@@ -118,6 +122,7 @@ impl What<'_> {
             Self::Checkpoint { tenant, session } => ["checkpoint", tenant, session],
             Self::Kernel { image } => ["kernel", image, ""],
             Self::Template { environment, fingerprint } => ["template", environment, fingerprint],
+            Self::Programs { hash } => ["programs", hash, ""],
             Self::Exported { tenant } => ["exported", tenant, ""],
         };
         parts.join("\0").into_bytes()

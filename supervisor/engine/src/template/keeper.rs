@@ -111,7 +111,8 @@ async fn start(
     fs::create_dir(scratch.0.join("tmp"))?;
     let mut order = build.order.clone();
     order.env.extend(directories(&scratch.0));
-    let process = Process::start(backend, environment, &order, build.ids.as_deref()).await?;
+    let Build { programs, ids, .. } = build;
+    let process = Process::start(backend, environment, &order, programs, ids.as_deref()).await?;
     Ok((process, scratch))
 }
 

@@ -19,6 +19,7 @@ pub(crate) const LAYOUT_BYTES_MAX: u64 = 16 << 20;
 #[derive(Debug)]
 pub(crate) struct TemplateMemory {
     file: File,
+    programs: Option<Hash>,
     known: Mutex<Option<Known>>,
 }
 
@@ -33,14 +34,19 @@ struct Known {
 }
 
 impl TemplateMemory {
-    /// A file that nobody can change any more.
-    pub(crate) fn new(file: OwnedFd) -> io::Result<Self> {
+    /// A file that nobody can change any more, of a template of these programs.
+    pub(crate) fn new(file: OwnedFd, programs: Option<Hash>) -> io::Result<Self> {
         let seals = SealFlag::from_bits_truncate(fcntl(&file, FcntlArg::F_GET_SEALS)?);
         let needed = SealFlag::F_SEAL_WRITE | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
         if !seals.contains(needed) {
             return Err(io::Error::other("a template's memory that can be changed"));
         }
-        Ok(Self { file: file.into(), known: Mutex::new(None) })
+        Ok(Self { file: file.into(), programs, known: Mutex::new(None) })
+    }
+
+    /// By what the library and kernel program of the template are kept.
+    pub(crate) const fn programs(&self) -> Option<Hash> {
+        self.programs
     }
 
     /// Blocks the first time: the file is read.

@@ -12,8 +12,8 @@ use vivarium_protocol::frame::{Decoder, MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, 
 use vivarium_protocol::message::{FromTemplate, StartTemplate, ToTemplate};
 use vivarium_protocol::stream::send_some;
 
-use super::Suspicion;
 use super::memory::TemplateMemory;
+use super::{Programs, Suspicion};
 use crate::backend::ids::IdPool;
 use crate::backend::{Backend, Launched, Outermost, TemplateParts};
 use crate::recv;
@@ -87,16 +87,21 @@ impl Process {
         backend: &dyn Backend,
         environment: &str,
         order: &StartTemplate,
+        programs: &Programs,
         ids: Option<&IdPool>,
     ) -> Result<Self, TemplateError> {
         let Some(parts) = backend.template(environment)? else {
             return Err(TemplateError::NoLibrary);
         };
-        let TemplateParts { mut launched, library } = parts;
+        let TemplateParts { mut launched, library: installed } = parts;
         let Some(mut stream) = launched.stream.take() else {
             return Err(TemplateError::Gone("has no socket"));
         };
         let started = timeout(BUILD_WITHIN, async {
+            let library = match &programs.library {
+                Some(other) => other.try_clone()?,
+                None => installed,
+            };
             let mut alongside = vec![library];
             if let Some(ids) = ids {
                 alongside.extend(ids.namespace()?);
@@ -108,8 +113,9 @@ impl Process {
                 recv::recv_with(&mut stream, &mut decoder, &mut alongside).await;
             match said?.ok_or(TemplateError::GONE)? {
                 FromTemplate::Ready => {
-                    let memory = alongside.pop().map(TemplateMemory::new).transpose()?;
-                    Ok((decoder, memory.map(Arc::new)))
+                    let memory = alongside.pop();
+                    let memory = memory.map(|file| TemplateMemory::new(file, programs.hash));
+                    Ok((decoder, memory.transpose()?.map(Arc::new)))
                 }
                 FromTemplate::Unfit(reason) => Err(TemplateError::Unfit(reason)),
                 FromTemplate::Pong(_) => Err(TemplateError::Gone("spoke out of turn")),

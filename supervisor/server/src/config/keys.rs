@@ -162,6 +162,7 @@ pub(crate) fn blank() -> Settings {
         },
         images: Images {
             key_file: None,
+            keep_programs: true,
             suspend_after: None,
             suspend_for_room: None,
             suspend_expired: false,

@@ -130,11 +130,11 @@ async fn memory_shortage_does_not_refuse_pooled_sessions() {
     // The keeper has no say before this one is taken: nothing is awaited in between.
     engine.inner.memory.note(left(1));
     let taken = engine
-        .try_add(crate::engine::DEFAULT_TENANT, named("a"), &chosen, None, (false, false))
+        .try_add(crate::engine::DEFAULT_TENANT, named("a"), &chosen, None, (false, None))
         .unwrap();
     assert!(taken.is_ok());
     let refused = engine
-        .try_add(crate::engine::DEFAULT_TENANT, named("b"), &chosen, None, (false, false))
+        .try_add(crate::engine::DEFAULT_TENANT, named("b"), &chosen, None, (false, None))
         .unwrap_err();
     assert_eq!(refused.code(), "no_capacity");
 }

@@ -65,6 +65,7 @@ impl Engine {
                 Interpreter { path: artefact.interpreter(), ..prepared.interpreter.clone() };
             let home = &settings.sandbox.workdir;
             let order = templates::build(configured, prepared, interpreter, home, workdirs);
+            let order = self.with_programs(order).await;
             let template = {
                 let mut templates = builds.templates();
                 let built = templates.entry(name.clone()).or_insert_with(|| BuiltTemplate {
@@ -115,6 +116,11 @@ impl Engine {
         let templates = self.inner.builds.templates();
         let built = templates.get(name).filter(|built| built.data == artefact.data())?;
         Some(Arc::clone(&built.template))
+    }
+
+    /// The template of what a name stands for.
+    pub(in crate::engine) fn built_template_of(&self, name: &str) -> Option<Arc<Template>> {
+        self.inner.builds.templates().get(name).map(|built| Arc::clone(&built.template))
     }
 
     /// The states of all of them, by name.

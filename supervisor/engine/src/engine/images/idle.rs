@@ -80,10 +80,12 @@ impl Engine {
                 images.checkpoints.end(&tenant, &id);
             }
         }
-        let Some(after) = settings.images.suspend_after else { return };
         if self.is_draining() {
             return;
         }
+        let engine = self.clone();
+        tokio::spawn(async move { engine.end_unused_templates().await });
+        let Some(after) = settings.images.suspend_after else { return };
         for session in self.inner.registry.all() {
             if session.template_memory().is_some() && session.claim_unused(after) {
                 let engine = self.clone();

@@ -20,7 +20,7 @@ use super::super::{Engine, EngineError, assist};
 use super::blocked;
 use crate::images::names::{Name, Names};
 use crate::images::stream::{self, Bounds, ReceiveError, Received};
-use crate::images::{Images, KnownParts, Obstacle, Record, Unfinished};
+use crate::images::{Content, Images, KnownParts, Obstacle, Record, Unfinished};
 use crate::session::{Command, Session, WorkSpec};
 
 /// How long a kernel may take to write an image or to read it.
@@ -98,7 +98,7 @@ impl Engine {
         };
         let others = self.idle_contexts(session).await?;
         // Its kernels look themselves before they write.
-        if !self.obstacles_outside(session).await?.is_empty() {
+        if !self.obstacles_outside(session, 1 + others.len()).await?.is_empty() {
             let obstacles = self.obstacles(session).await?;
             if !obstacles.is_empty() {
                 return Err(EngineError::NotImageable(obstacles));
@@ -155,12 +155,13 @@ impl Engine {
         });
         blocked(keeping.await)?.map_err(failed)?;
         let (parts, known) = parts.unzip();
-        let of = (template, parts, names);
-        let mut record = Record::new(spec, info, executions, &unfinished, of).map_err(failed)?;
-        if !others.is_empty() {
-            let names = [MAIN_CONTEXT.to_owned()].into_iter().chain(others);
-            record.contexts = names.zip(lengths).collect();
-        }
+        let contexts = if others.is_empty() {
+            Vec::new()
+        } else {
+            [MAIN_CONTEXT.to_owned()].into_iter().chain(others).zip(lengths).collect()
+        };
+        let of = Content { template, programs: memory.programs(), parts, contexts, names };
+        let record = Record::new(spec, info, executions, &unfinished, of).map_err(failed)?;
         Ok(Made { unfinished, record, known: known.unwrap_or_default() })
     }
 
@@ -226,20 +227,27 @@ impl Engine {
         }
         // The kernels first: they wait for the children that wrote an image before, which are counted below.
         let mut found = self.ask_kernel(session, None, ImageStep::Check, None).await?.obstacles();
-        for name in self.idle_contexts(session).await? {
+        let others = self.idle_contexts(session).await?;
+        for name in &others {
             let asked =
                 self.ask_kernel(session, Some(name.clone()), ImageStep::Check, None).await?;
-            found.extend(asked.of_context(&name).obstacles());
+            found.extend(asked.of_context(name).obstacles());
         }
-        if found.is_empty() { self.obstacles_outside(session).await } else { Ok(found) }
+        if found.is_empty() {
+            self.obstacles_outside(session, 1 + others.len()).await
+        } else {
+            Ok(found)
+        }
     }
 
-    /// The same, as far as its kernels do not know that.
-    async fn obstacles_outside(&self, session: &Session) -> Result<Vec<Obstacle>, EngineError> {
-        let contexts = session.ask(Command::Contexts).await.ok_or_else(|| over(session))?;
+    /// The same, as far as its kernels, which are so many, do not know that.
+    async fn obstacles_outside(
+        &self,
+        session: &Session,
+        kernels: usize,
+    ) -> Result<Vec<Obstacle>, EngineError> {
         let processes = session.ask(Command::CountProcesses).await.ok_or_else(|| over(session))?;
-        let beside =
-            usize::try_from(processes).unwrap_or(usize::MAX).saturating_sub(contexts.len());
+        let beside = usize::try_from(processes).unwrap_or(usize::MAX).saturating_sub(kernels);
         if beside == 0 {
             return Ok(Vec::new());
         }

@@ -2,10 +2,9 @@
 
 use std::io::{self, Read as _};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 use vivarium_api_types::{MAIN_CONTEXT, SessionSpec};
 use vivarium_audit::Hash;
 use vivarium_protocol::error_chain;
@@ -20,9 +19,6 @@ use crate::images::{Image, Images, Record, stream};
 use crate::session::{Command, Session, whole_millis};
 use crate::template::memory::TemplateMemory;
 
-/// How long a session that is resumed waits for its environment's template.
-const TEMPLATE_WITHIN: Duration = Duration::from_secs(60);
-
 impl Engine {
     /// Makes a session of this specification, and has it become what an image is of. It can be seen, and
     /// nothing begins in it.
@@ -36,15 +32,11 @@ impl Engine {
         // It was asked for under another configuration, perhaps.
         let longest = whole_millis(self.settings().session.idle_timeout);
         spec.idle_timeout_ms = spec.idle_timeout_ms.map(|asked| asked.min(longest));
-        if let Ok(prepared) = self.environment(&info.environment) {
-            // Without one its kernel would be executed, and could not become another.
-            let settled = timeout(TEMPLATE_WITHIN, prepared.template.settled()).await;
-            drop(settled);
-        }
+        let template = self.earlier_template(images, &image.record).await?;
         let ahead = image.clone();
         let ahead = spawn_blocking(|| ahead.read_ahead());
         let session = self
-            .add_suspended(&info.tenant, spec)
+            .add_suspended(&info.tenant, spec, template)
             .await?
             .map_err(|existing| EngineError::Conflict(existing.identity.id.clone()))?;
         if session.identity.id == info.id {
@@ -146,6 +138,6 @@ impl Engine {
     }
 }
 
-fn cannot(why: impl std::fmt::Display) -> EngineError {
+pub(super) fn cannot(why: impl std::fmt::Display) -> EngineError {
     EngineError::Image(format!("the session cannot be resumed: {why}"))
 }

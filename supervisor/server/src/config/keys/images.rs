@@ -48,8 +48,8 @@ pub(super) const KEYS: &[Key] = &[
         default: DefaultValue::Toml("4096"),
         flag: None,
         reloads: true,
-        doc: "Disk of each tenant's suspended sessions together, compressed, in MiB. One that needs more is \
-              not suspended: 429.",
+        doc: "Disk of each tenant's suspended sessions and checkpoints together, compressed, in MiB. What \
+              needs more is not made: 429.",
         set: Setter::Images(|images, value| put(&mut images.max_mb, value.limit())),
     },
     Key {
@@ -58,7 +58,7 @@ pub(super) const KEYS: &[Key] = &[
         default: DefaultValue::Toml("1000"),
         flag: None,
         reloads: true,
-        doc: "Suspended sessions of each tenant. One more is not suspended: 429.",
+        doc: "Suspended sessions and checkpoints of each tenant together. One more is not made: 429.",
         set: Setter::Images(|images, value| put(&mut images.max_per_tenant, value.limit())),
     },
     Key {
@@ -98,6 +98,17 @@ pub(super) const KEYS: &[Key] = &[
         set: Setter::Images(|images, value| {
             put(&mut images.expire_after, value.duration_or_unlimited())
         }),
+    },
+    Key {
+        name: "keep_programs",
+        kind: Kind::Bool,
+        default: DefaultValue::Toml("true"),
+        flag: None,
+        reloads: false,
+        doc: "Whether the agent's library and kernel program are kept with the images that were taken under \
+              them, and used to resume those after an upgrade of Vivarium. With `false` such images are \
+              refused, and no code of an earlier release runs.",
+        set: Setter::Images(|images, value| put(&mut images.keep_programs, value.is_true())),
     },
     Key {
         name: "key_file",
