@@ -54,6 +54,10 @@ class Package(unittest.TestCase):
         states = [(one["id"], one["state"]) for one in api("GET", "/v1/sessions")["sessions"]]
         self.assertEqual(states, [(session.id, "suspended")])
         self.assertEqual(session.execute("x + 1")["result"]["repr"], "42")
+        # Its programs are those that it was suspended under, and not the new ones: tests/vm/run.
+        told = "try: input()\nexcept EOFError as error: told = str(error)\ntold"
+        self.assertIn("there is no", session.execute(told)["result"]["repr"])
+        self.assertIn("there iz no", api("POST", "/v1/run", {"code": told})["result"]["repr"])
         session.delete()
         self.assertEqual(api("POST", "/v1/run", {"code": "6 * 7"})["result"]["repr"], "42")
 
