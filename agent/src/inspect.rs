@@ -29,7 +29,7 @@ const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
-const PARTS: [(&str, &str); 50] = [
+const PARTS: [(&str, &str); 52] = [
     ("abridge", include_str!("../python/display/abridge.py")),
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
@@ -78,6 +78,8 @@ const PARTS: [(&str, &str); 50] = [
     ("syntax", include_str!("../python/cell/syntax.py")),
     ("template", include_str!("../python/zygote/template.py")),
     ("timing", include_str!("../python/cell/timing.py")),
+    ("tool_channel", include_str!("../python/calls/tool_channel.py")),
+    ("tool_module", include_str!("../python/calls/tool_module.py")),
     ("variables", include_str!("../python/image/variables.py")),
     ("wire", include_str!("../python/core/wire.py")),
 ];

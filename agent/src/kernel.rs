@@ -203,15 +203,18 @@ impl Kernel {
         self.write();
     }
 
-    /// Gives it the descriptor that it waits for. It has what it had in memory from another kernel then,
-    /// so what it is to know is said once more.
-    pub(crate) fn give(&mut self, descriptor: &OwnedFd, max_result_bytes: Option<u64>) {
-        // Its socket is empty, as it waits. If it is not, the kernel does not get the descriptor, and is no
-        // kernel of ours any more.
+    /// Gives it the descriptors that it waits for.
+    pub(crate) fn give(&self, descriptors: &[OwnedFd]) {
+        // Its socket is empty, as it waits. If it is not, the kernel does not get them, and is no kernel of
+        // ours any more.
         discard(
-            stream::send_some(&self.control, &[0], &[descriptor]),
+            stream::send_some(&self.control, &[0], descriptors),
             "its end shows when it is read",
         );
+    }
+
+    /// Says once more what it is to know: it may have what another kernel had in memory.
+    pub(crate) fn configure(&mut self, max_result_bytes: Option<u64>) {
         self.outbox.extend(wire::encode_config(max_result_bytes));
         self.write();
     }

@@ -67,7 +67,8 @@ pub type Generation = u32;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ToAgent {
     /// Run something: code only when a kernel is ready and runs none, a command at any time. With
-    /// [`Stdin::Pipe`] comes the pipe, and with a leaf of its own what [`Launch`] has of the first.
+    /// [`Stdin::Pipe`] comes the pipe, with a leaf of its own what [`Launch`] has of the first, and with
+    /// code what [`Work::descriptors`] says.
     Execute(Execute),
     /// Do something with the session's files. At any time, also while something runs. A
     /// `Read`, `Write`, `Unpack`, `Archive` or `Watch` comes with one end of a stream socket (`SCM_RIGHTS`), over which

@@ -19,7 +19,7 @@ import builtins
 import posix
 import sys
 from _signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask, signal, valid_signals
-from _thread import get_ident
+from _thread import RLock, allocate_lock, get_ident
 from sys import getrecursionlimit, setprofile, setrecursionlimit, settrace
 from time import monotonic, process_time
 

@@ -86,7 +86,7 @@ def display(*objects, **options):
 @interruptible
 def update_display(object, *, display_id, **options):
     options["update"] = True
-    return display(object, display_id=display_id, **options)
+    display(object, display_id=display_id, **options)
 
 
 @interruptible

@@ -80,11 +80,11 @@ class DisplayHandle:
 
     @interruptible
     def display(self, value, **options):
-        return call_for_user(display, value, display_id=self.display_id, **options)
+        call_for_user(display, value, display_id=self.display_id, **options)
 
     @interruptible
     def update(self, value, **options):
-        return call_for_user(display, value, display_id=self.display_id, update=True, **options)
+        call_for_user(display, value, display_id=self.display_id, update=True, **options)
 
     @interruptible
     def __repr__(self):

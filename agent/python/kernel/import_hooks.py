@@ -76,6 +76,12 @@ def hook_in(part, function):
     return hook
 
 
+def populate_vivarium(module):
+    """What code can ask of us."""
+    for part in ("on_resume", "tool_module"):
+        __import__(part).populate(module)
+
+
 HOOKS = {
     "linecache": source_cache.on_linecache,
     "inspect": on_inspect,
@@ -92,7 +98,7 @@ HOOKS = {
     "IPython.core.display": hook_in("notebook", "on_ipython"),
     "IPython.core.getipython": hook_in("notebook", "on_ipython"),
     # The client, if that is installed.
-    "vivarium": hook_in("on_resume", "populate"),
+    "vivarium": populate_vivarium,
 }
 
 # The modules that are made where there are none, and whether each is a package: those that stand in
@@ -140,8 +146,9 @@ class StandIn:
 
     @interruptible
     def exec_module(self, module):
-        part = __import__("on_resume" if module.__name__ == "vivarium" else "notebook")
-        call_for_user(part.populate, module)
+        is_own = module.__name__ == "vivarium"
+        populate = populate_vivarium if is_own else __import__("notebook").populate
+        call_for_user(populate, module)
 
 
 @interruptible

@@ -58,6 +58,8 @@ class Execution:
     started = False
     # The VALUE frame, in pieces, or the exception.
     value: "tuple | None" = None
+    # Whether it may call functions of the client's.
+    has_tools = False
     failure: "BaseException | None" = None
     # The first exception raised in the kernel: it is reported instead of any other outcome.
     kernel_error: "BaseException | None" = None
@@ -148,13 +150,16 @@ def execute(execution, kind, number, request):
         # From here on an interrupt is for this code: the agent holds it back until this frame.
         send(wire.STARTED, number)
         if kind == wire.EXECUTE:
+            # Before displays read the socket too, over which the pipes come.
+            if int.from_bytes(request[12:16], "little"):
+                begin_calls(execution)
             items, chars, depth = (
                 int.from_bytes(request[at : at + 4], "little") for at in (0, 4, 8)
             )
             vars(wire.state).update(
                 execution_number=number, max_items=items, max_chars=chars, max_depth=depth
             )
-            filename, cwd, variables, source = wire.parse_execute(request[12:])
+            filename, cwd, variables, source = wire.parse_execute(request[16:])
             number = int.from_bytes(number, "little")
             if cwd or variables:
                 import surroundings
@@ -184,6 +189,8 @@ def finish(execution, number):
     if execution.answer is None:
         execution.attempts += 1
         execution.answer = encode_outcome(execution, number)
+    if execution.has_tools:
+        end_calls()
     streams.flush()
     streams.restore_streams()
     guard.State.running = False
@@ -206,6 +213,20 @@ def encode_outcome(execution, number):
         kind, *parts = execution.value
         outcome = wire.frame(kind, number, *parts)
     return (*outcome, *wire.frame(wire.DONE, number, bytes([completion])))
+
+
+def begin_calls(execution):
+    """Takes the pipes of an execution that may call functions of the client's."""
+    import tool_module
+
+    execution.has_tools = True
+    tool_module.begin()
+
+
+def end_calls():
+    import tool_module
+
+    tool_module.end()
 
 
 def run_post_execute(execution):

@@ -21,7 +21,7 @@ import unittest
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("core", "display", "cell", "assist", "image", "kernel", "zygote")
+FOLDERS = ("core", "calls", "display", "cell", "assist", "image", "kernel", "zygote")
 FILES = {path.stem: path for folder in FOLDERS for path in (ROOT / folder).glob("*.py")}
 # All parts of the kernel program: the other files are run as scripts.
 SCRIPTS = {"bootstrap", "inspect_interpreter"}
@@ -93,6 +93,19 @@ class Answer:
     def __repr__(self):
         # Only the last displays.
         return repr({**vars(self), "displays": list(self.displays)[-5:]})
+
+
+def details_of(filename="", cwd="", env=(), repr_limits=IPYTHON_LIMITS, pipes=()):
+    """What an EXECUTE frame has between the number and the code."""
+
+    def string(text):
+        return len(text.encode()).to_bytes(4, "little") + text.encode()
+
+    variables = dict(env)
+    details = b"".join(limit.to_bytes(4, "little") for limit in repr_limits)
+    details += len(pipes).to_bytes(4, "little")
+    details += string(filename) + string(cwd) + len(variables).to_bytes(4, "little")
+    return details + b"".join(map(string, (text for pair in variables.items() for text in pair)))
 
 
 class Kernel:
@@ -191,24 +204,40 @@ class Kernel:
                 data = os.read(fd, 1 << 20)
                 setattr(answer, name, getattr(answer, name) + data.decode("utf-8", "replace"))
 
-    def run(self, code, interrupts=0, filename="", cwd="", env=(), repr_limits=IPYTHON_LIMITS):
-        """Runs code; see `frame` for `interrupts`."""
+    def run(
+        self,
+        code,
+        interrupts=0,
+        filename="",
+        cwd="",
+        env=(),
+        repr_limits=IPYTHON_LIMITS,
+        pipes=(),
+    ):
+        """Runs code; see `frame` for `interrupts`. `pipes` are the ends that it gets for calls."""
+        details = details_of(filename, cwd, env, repr_limits, pipes)
+        return self.ask(1, details, code, interrupts, pipes)
 
-        def string(text):
-            return len(text.encode()).to_bytes(4, "little") + text.encode()
+    def begin(self, code):
+        """Asks for an execution, and does not wait for anything. Returns its number."""
+        return self.request(1, details_of(), code.encode())
 
-        variables = dict(env)
-        details = b"".join(limit.to_bytes(4, "little") for limit in repr_limits)
-        details += string(filename) + string(cwd) + len(variables).to_bytes(4, "little")
-        details += b"".join(map(string, (text for pair in variables.items() for text in pair)))
-        return self.ask(1, details, code, interrupts)
-
-    def ask(self, request, details, code, interrupts=0):
+    def request(self, kind, details, code):
         self.count += 1
-        answer, number = Answer(), self.count.to_bytes(8, "little")
+        number = self.count.to_bytes(8, "little")
+        self.send(kind, number + details + len(code).to_bytes(4, "little") + code)
+        return number
+
+    def give(self, pipes):
+        """Passes on what comes with an execution, if anything does."""
+        if pipes:
+            socket.send_fds(self.control, [b"\0"], list(pipes))
+            for end in pipes:
+                os.close(end)
+
+    def ask(self, request, details, code, interrupts=0, pipes=()):
+        answer, number = Answer(), self.request(request, details, code.encode())
         answer.displays = []
-        code = code.encode()
-        self.send(request, number + details + len(code).to_bytes(4, "little") + code)
         while True:
             frame = self.frame(answer, interrupts)
             if frame is None:
@@ -219,6 +248,7 @@ class Kernel:
             if kind == 5:
                 assert not answer.began, answer
                 answer.began = True
+                self.give(pipes)
                 continue
             texts = Texts(payload[8:])
             if kind != 6:

@@ -40,6 +40,8 @@ pub(crate) struct Command {
 pub(crate) struct CommandFiles {
     /// Its standard input, if that is a pipe.
     pub(crate) pipe: Option<OwnedFd>,
+    /// What the kernel is given that runs code or loads an image.
+    pub(crate) for_kernel: Vec<OwnedFd>,
     /// Control of the leaf of its own, if it has one.
     pub(crate) leaf: Option<LeafControl>,
 }

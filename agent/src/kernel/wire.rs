@@ -7,7 +7,7 @@
 //!
 //! | from | type | name | payload |
 //! |---|---|---|---|
-//! | agent | 1 | EXECUTE | `u64` execution; `u32` most items, characters and depth of a repr; string file name (empty: none), string working directory (empty: as it is), `u32` count, then as often: string variable, string value; string code |
+//! | agent | 1 | EXECUTE | `u64` execution; `u32` most items, characters and depth of a repr; `u32` descriptors that come with a byte after STARTED (`SCM_RIGHTS`): none, or the pipes of calls, the one to write to first; string file name (empty: none), string working directory (empty: as it is), `u32` count, then as often: string variable, string value; string code |
 //! | agent | 2 | CONFIG | `u64` most bytes of results per execution |
 //! | agent | 3 | COMPLETE | `u64` execution, `u32` cursor in characters, string code |
 //! | agent | 4 | INSPECT | the same |
@@ -108,8 +108,10 @@ pub(crate) fn frame_limit(max_result_bytes: Option<u64>) -> usize {
 /// fit a `u32`: what the supervisor sends is far below.
 pub(crate) fn encode_work(execution: ExecutionNumber, work: &Work) -> Option<Vec<u8>> {
     Some(match work {
-        Work::Code { code, filename, cwd, env, repr } => {
-            let limits = [repr.max_items, repr.max_chars, repr.max_depth].map(u32::to_le_bytes);
+        Work::Code { code, filename, cwd, env, repr, .. } => {
+            let descriptors = u32::try_from(work.descriptors()).unwrap_or(0);
+            let numbers = [repr.max_items, repr.max_chars, repr.max_depth, descriptors];
+            let limits = numbers.map(u32::to_le_bytes);
             let cwd = cwd.as_ref().map(|path| if path.is_empty() { "." } else { path });
             let mut details = limits.as_flattened().to_vec();
             details.extend([text(filename), text(cwd.unwrap_or_default())].concat());

@@ -222,9 +222,9 @@ impl<'a> Session<'a> {
                 }
             }
             Work::Code { .. } | Work::Assist { .. } | Work::Image(_) => {
-                if matches!(&request.work, Work::Image(step) if step.has_descriptor()) {
-                    let image = self.control.descriptor().or_failure("receive an image's file")?;
-                    files.pipe = Some(image);
+                for _ in 0..request.work.descriptors() {
+                    let given = self.control.descriptor();
+                    files.for_kernel.push(given.or_failure("receive a kernel's descriptor")?);
                 }
                 let context = self.contexts.get(&request.context);
                 if context.is_none_or(|context| context.closing) {

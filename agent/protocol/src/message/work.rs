@@ -32,6 +32,10 @@ pub enum Work {
         env: Vec<(String, String)>,
         /// How far its value and displays are written out.
         repr: ReprLimits,
+        /// Whether it may call functions of its client's. Two pipes come with the message then
+        /// (`SCM_RIGHTS`): the end to write calls to, and the end to read answers from. The agent hands
+        /// both to the kernel, and knows nothing of what goes over them.
+        tools: bool,
     },
     /// A process beside the kernel, under the same restrictions.
     Command(CommandSpec),
@@ -58,6 +62,17 @@ impl Work {
             cwd: None,
             env: Vec::new(),
             repr: ReprLimits::IPYTHON,
+            tools: false,
+        }
+    }
+
+    /// How many descriptors come with it for the kernel.
+    #[must_use]
+    pub const fn descriptors(&self) -> usize {
+        match self {
+            Self::Code { tools: true, .. } => 2,
+            Self::Image(step) if step.has_descriptor() => 1,
+            Self::Code { .. } | Self::Image(_) | Self::Command(_) | Self::Assist { .. } => 0,
         }
     }
 

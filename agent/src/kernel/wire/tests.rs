@@ -130,16 +130,17 @@ fn encoded_requests_match_the_documented_frames() {
         cwd: cwd.map(Into::into),
         env,
         repr,
+        tools: false,
     };
-    let limits = b"\x03\0\0\0\x02\x01\0\0\xff\xff\xff\xff";
+    let limits = b"\x03\0\0\0\x02\x01\0\0\xff\xff\xff\xff\0\0\0\0";
     let frame = [
-        b"\x28\0\0\0\x01\x07\0\0\0\0\0\0\0".as_slice(),
+        b"\x2c\0\0\0\x01\x07\0\0\0\0\0\0\0".as_slice(),
         limits,
         b"\x01\0\0\0f\0\0\0\0\0\0\0\0\x02\0\0\0\xc3\xa9",
     ];
     assert_eq!(encoded(code(None, vec![])), frame.concat());
     let frame = [
-        b"\x34\0\0\0\x01\x07\0\0\0\0\0\0\0".as_slice(),
+        b"\x38\0\0\0\x01\x07\0\0\0\0\0\0\0".as_slice(),
         limits,
         b"\x01\0\0\0f\x01\0\0\0.",
         b"\x01\0\0\0\x01\0\0\0a\x02\0\0\0bc\x02\0\0\0\xc3\xa9",

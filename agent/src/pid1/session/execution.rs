@@ -34,8 +34,10 @@ pub(super) struct Pending {
 pub(super) struct RunningExecution {
     pub(super) due: Due,
     begun: bool,
-    /// What it is given once it has begun: the file of an image.
-    descriptor: Option<OwnedFd>,
+    /// What it is given once it has begun: the file of an image, or the pipes of its calls.
+    descriptors: Vec<OwnedFd>,
+    /// Whether it has what another kernel had in memory then.
+    is_image: bool,
     /// Whether its files come from an image, and are no changes of the tenant's.
     loads_image: bool,
     /// Whether to interrupt it as soon as it has.
@@ -126,7 +128,8 @@ impl Session<'_> {
         *place = Some(RunningExecution {
             due,
             begun: false,
-            descriptor: files.pipe,
+            descriptors: files.for_kernel,
+            is_image: matches!(work, Work::Image(_)),
             loads_image: matches!(work, Work::Image(ImageStep::Load)),
             interrupt_held: false,
             held: false,
@@ -164,9 +167,12 @@ impl Session<'_> {
             self.contexts.get_mut(&context)
         {
             running.begun = true;
-            if let Some(descriptor) = running.descriptor.take() {
-                let max_result_bytes = self.sandbox.policy.limits.max_result_bytes.get();
-                kernel.give(&descriptor, max_result_bytes);
+            let descriptors = std::mem::take(&mut running.descriptors);
+            if !descriptors.is_empty() {
+                kernel.give(&descriptors);
+                if running.is_image {
+                    kernel.configure(self.sandbox.policy.limits.max_result_bytes.get());
+                }
             }
             if std::mem::take(&mut running.interrupt_held) {
                 kernel.interrupt();
