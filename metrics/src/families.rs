@@ -8,6 +8,7 @@ pub mod approvals;
 pub mod audit;
 pub mod buffers;
 pub mod build;
+pub mod calls;
 pub mod egress;
 pub mod environments;
 pub mod executions;
@@ -74,6 +75,7 @@ families! {
     queue: queue::Queue,
     quotas: quotas::Quotas,
     approvals: approvals::Approvals,
+    calls: calls::Calls,
     output: output::Output,
     ports: ports::Ports,
     egress: egress::Egress,

@@ -119,6 +119,9 @@ pub struct ApprovalExecution {
     pub env: Vec<String>,
     /// The names of the files that the request brings, at most 100.
     pub files: Vec<String>,
+    /// The names of the client's functions that its code can call.
+    #[serde(default)]
+    pub tools: Vec<String>,
     /// How long it may run, in milliseconds.
     pub timeout_ms: u64,
 }

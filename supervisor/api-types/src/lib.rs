@@ -36,6 +36,7 @@ mod scalar;
 mod schema;
 mod scope;
 mod token;
+mod tool;
 
 pub use admin::{
     AdminStatus, AdminTenant, AdminTenantList, DrainReply, DrainRequest, EnvironmentStatus,
@@ -79,7 +80,7 @@ pub use limits::{LimitsInfo, LimitsSpec};
 pub use listen_addr::ListenAddr;
 pub use listing::{Page, SessionFilters, SessionQuery};
 pub use mime::is_text;
-pub use notebook::{NotebookOutput, Place};
+pub use notebook::{NotebookData, NotebookOutput, Place, data as notebook_data};
 pub use object::Object;
 pub use part::{Encoded, NoPart, Part};
 pub use patch::{Change, SessionPatch};
@@ -98,3 +99,7 @@ pub use response::{
 pub use scalar::{Cores, CoresError};
 pub use scope::{Scope, Scopes, UnknownScope};
 pub use token::{Token, TokenError, TokenHash};
+pub use tool::{
+    CallAnswer, CallEndedEvent, CallError, CallEvent, CallInfo, CallList, CallOutcome,
+    ContinueRequest, JsonText, ToolSpec, WaitingReply, WaitingStatus,
+};

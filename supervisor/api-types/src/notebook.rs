@@ -93,7 +93,7 @@ impl Metadata {
 }
 
 /// Representations by MIME type.
-type NotebookData = BTreeMap<String, Representation>;
+pub type NotebookData = BTreeMap<String, Representation>;
 
 /// One representation, as a notebook has it.
 #[derive(Debug, Clone, Serialize)]
@@ -180,7 +180,9 @@ fn picture(list: &str, index: usize, image: &EncodedImage) -> NotebookOutput {
     NotebookOutput::DisplayData { metadata: Metadata::new(format!("{list}/{index}"), sizes), data }
 }
 
-fn data(mime: &MimeBundle) -> NotebookData {
+/// A bundle as notebooks have it: JSON types as JSON, other text as it is, everything else in base64.
+#[must_use]
+pub fn data(mime: &MimeBundle) -> NotebookData {
     mime.iter().map(|(kind, text)| (kind.clone(), representation(kind, text))).collect()
 }
 

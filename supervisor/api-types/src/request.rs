@@ -12,8 +12,13 @@ use vivarium_protocol::policy::Network;
 
 use super::schema;
 use super::{
-    AnswerForm, ApprovalSpec, CheckpointMode, HomeKind, Keep, LimitsSpec, MaxChars, VolumeMount,
+    AnswerForm, ApprovalSpec, CheckpointMode, HomeKind, Keep, LimitsSpec, MaxChars, ToolSpec,
+    VolumeMount,
 };
+
+mod run;
+
+pub use run::RunRequest;
 
 /// The most a session's metadata may take as JSON, in bytes.
 pub const MAX_METADATA_BYTES: usize = 4096;
@@ -112,6 +117,22 @@ pub struct SessionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(default = false)]
     pub auto_rollback: Option<bool>,
+    /// Functions of the client's that code of all its executions can call. At most 128.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "super::object::list"
+    )]
+    #[schema(max_items = 128)]
+    pub tools: Vec<ToolSpec>,
+    /// Whether the tools' names are put into the code's globals too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tools_as_globals: bool,
+    /// Tool servers of the operator's whose tools its code can call: those that the tenant may have
+    /// (`session.tool_servers`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 16)]
+    pub tool_servers: Vec<String>,
 }
 
 /// A file to put into the workdir before the code runs: `text`, or `data` in base64.
@@ -244,116 +265,28 @@ pub struct ExecuteRequest {
         deserialize_with = "super::object::optional"
     )]
     pub answer: Option<AnswerForm>,
-    /// Interrupt it when the client goes away.
+    /// Functions of the client's that its code can call: `from vivarium import tools`. They come before those of its
+    /// session that have the same names. At most 128.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "super::object::list"
+    )]
+    #[schema(max_items = 128)]
+    pub tools: Vec<ToolSpec>,
+    /// Whether the tools' names are put into the code's globals too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cancel_on_disconnect: bool,
-}
-
-/// Code or a command to run in a session of its own, which ends with it: `code`, `argv` or
-/// `shell`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RunRequest {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
-    /// The code's file name, as for `execute`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub filename: Option<String>,
-    /// How far the value and displays are written out.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "super::object::optional"
-    )]
-    pub repr: Option<ReprSpec>,
-    /// The program, looked for on PATH unless it has a slash, and its arguments.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "super::object::strings"
-    )]
-    #[schema(min_items = 1)]
-    pub argv: Option<Vec<String>>,
-    /// A command line for `/bin/sh -c`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shell: Option<String>,
-    /// Standard input of a command as text; empty if neither is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stdin: Option<String>,
-    /// Standard input in base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stdin_base64: Option<String>,
-    /// The working directory, in the workdir; the workdir itself if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
-    /// Files to put into the workdir first.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "super::object::list"
-    )]
-    pub files: Vec<FileSpec>,
-    /// Files to return.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "super::object::list"
-    )]
-    #[schema(max_items = 256)]
-    pub outputs: Vec<OutputSpec>,
-    /// Limits tighter than the configured ones.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "super::object::optional"
-    )]
-    pub limits: Option<LimitsSpec>,
-    /// What the session can reach.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = schema::names::<Network>)]
-    pub network: Option<Network>,
-    /// What somebody has to allow first: no less than the tenant's rule.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "super::object::optional"
-    )]
-    pub approval: Option<ApprovalSpec>,
-    /// Milliseconds it may run; the configured time if not given.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "super::scalar::milliseconds"
-    )]
-    #[schema(minimum = 1)]
-    pub timeout_ms: Option<u64>,
-    /// Name of a configured environment; `default` if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub environment: Option<String>,
-    /// Variables for the session.
-    #[serde(
-        default,
-        skip_serializing_if = "BTreeMap::is_empty",
-        deserialize_with = "super::scalar::unique_map"
-    )]
-    pub env: BTreeMap<String, String>,
-    /// The most characters of each text that the answer tells: stdout, stderr, the result's and a
-    /// display's plain text, an exception's message and traceback. Other text forms that are longer
-    /// are left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u64>, minimum = 100, maximum = 9_007_199_254_740_991_u64)]
-    pub max_output_chars: Option<MaxChars>,
-    /// Which part of a text longer than `max_output_chars` is kept.
-    #[serde(default, deserialize_with = "super::object::name")]
-    pub keep: Keep,
-    /// How the answer tells what came of it.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "super::object::optional"
-    )]
-    pub answer: Option<AnswerForm>,
-    /// End it, and its session, when the client goes away.
+    pub tools_as_globals: bool,
+    /// Tool servers of the operator's whose tools its code can call: those that the tenant may have
+    /// (`session.tool_servers`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 16)]
+    pub tool_servers: Vec<String>,
+    /// Whether to answer, with `status` `waiting` and `calls`, when code waits for the answer to a call: `POST
+    /// …/continue` goes on. For clients that follow no events.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wait_for_calls: bool,
+    /// Interrupt it when the client goes away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_on_disconnect: bool,
 }

@@ -65,6 +65,7 @@ pub enum Event {
     ExecutionStarted(Box<ExecutionStarted>),
     ExecutionEnded(Box<ExecutionEnded>),
     Egress(Box<EgressDecision>),
+    ToolCall(Box<ToolCall>),
     ApprovalAsked(Box<ApprovalAsked>),
     ApprovalEnded(Box<ApprovalEnded>),
     Admin(Box<AdminAct>),
@@ -227,6 +228,28 @@ pub struct EgressCounts {
     /// To the session, of connections that were open while it ran.
     pub bytes_in: u64,
     pub bytes_out: u64,
+}
+
+/// A call of a tool, which is over or did not reach whoever was to answer it. Its arguments and its result are never
+/// written.
+#[derive(Debug, Clone, Serialize)]
+pub struct ToolCall {
+    pub tenant: String,
+    pub session: String,
+    pub execution: u64,
+    /// Its number in the execution; none if it reached nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<u64>,
+    /// The tool's name; the beginning of what code gave for it, if there is none such.
+    pub tool: String,
+    /// The tool server that it was for; none if its client answers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    pub arguments_bytes: u64,
+    /// `result`, `error`, `refused`, `timeout`, `withdrawn` or `ended`.
+    pub outcome: &'static str,
+    /// How long it waited.
+    pub duration_ms: u64,
 }
 
 /// A decision about one connection or request.

@@ -27,7 +27,7 @@ pub use csv::csv;
 pub use event::{
     AdminAct, ApprovalAsked, ApprovalEnded, BreakRecord, CAPTURE_BYTES, Captured, EgressCounts,
     EgressDecision, EnvironmentChange, Event, ExecutionEnded, ExecutionStarted, ImageChange,
-    Previous, SessionCreated, SessionEnded, StoreChange, Usage, WorkHash,
+    Previous, SessionCreated, SessionEnded, StoreChange, ToolCall, Usage, WorkHash,
 };
 pub use log::{AuditLog, Unavailable, Written};
 pub use open::OpenError;

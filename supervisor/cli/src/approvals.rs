@@ -204,7 +204,11 @@ fn shown(approval: &ApprovalInfo) -> String {
             "environment {}, sha256 {}",
             execution.environment, execution.code_sha256
         ));
-        for (what, names) in [("variables", &execution.env), ("files", &execution.files)] {
+        for (what, names) in [
+            ("variables", &execution.env),
+            ("files", &execution.files),
+            ("tools", &execution.tools),
+        ] {
             if !names.is_empty() {
                 lines.push(format!("{what}: {names:?}"));
             }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use vivarium_server::config::{self, Host, Sources};
+use vivarium_config::{self as config, Host, Sources};
 
 use super::exit::{Exit, Failure};
 use super::options::{self, ConfigOptions};

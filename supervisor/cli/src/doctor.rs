@@ -3,7 +3,6 @@
 use vivarium_protocol::layer::Status;
 use vivarium_server::doctor::{self, Diagnosis, Offered};
 use vivarium_server::logging;
-use vivarium_server::privilege::{self, Purpose};
 
 use super::exit::{Exit, Failure};
 use super::options::ConfigOptions;
@@ -27,7 +26,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     let mut settings = args.config.load(&[])?.settings;
     logging::init(settings.server.log_format, "error")
         .map_err(|error| Failure::new(Exit::Usage, &error))?;
-    privilege::prepare(&mut settings, Purpose::OneShot)
+    vivarium_privilege::prepare(&mut settings)
         .map_err(|error| Failure::new(Exit::Error, &error))?;
     let diagnosis = target::runtime()?.block_on(doctor::examine(&settings));
     if args.json {

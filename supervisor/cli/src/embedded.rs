@@ -9,7 +9,6 @@ use vivarium_engine::Engine;
 use vivarium_engine::settings::Settings;
 use vivarium_protocol::units::Limit;
 use vivarium_server::logging;
-use vivarium_server::privilege::{self, Purpose};
 
 use super::exit::{Exit, Failure};
 use super::options::ConfigOptions;
@@ -50,7 +49,7 @@ pub(super) fn prepare(
     {
         output_dir.give_to(&user)?;
     }
-    privilege::prepare(&mut settings, Purpose::OneShot)
+    vivarium_privilege::prepare(&mut settings)
         .map_err(|error| Failure::new(Exit::Unavailable, &error))?;
     output_dir.map_or(Ok(()), OutputDir::check)?;
     Ok(settings)

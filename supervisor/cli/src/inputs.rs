@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use nix::sys::stat::{SFlag, fstat};
 use vivarium_api_types::{CommandRequest, ExecuteRequest, FileSpec, OutputSpec};
-use vivarium_server::config::duration;
+use vivarium_config::duration;
 
 use super::exit::{Exit, Failure};
 use super::input::Reader;

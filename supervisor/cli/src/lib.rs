@@ -30,6 +30,7 @@ mod images;
 mod input;
 mod inputs;
 mod invocation;
+mod mcp;
 mod options;
 mod outcome;
 mod output_dir;
@@ -143,6 +144,8 @@ enum Command {
     /// Builds and manages environments: packages that sessions can import.
     #[command(subcommand)]
     Env(environments::Command),
+    /// Serves the Model Context Protocol on standard input and output, for agents.
+    Mcp(mcp::Args),
     /// Says which layers of the sandbox this host offers, and how to get the others.
     Doctor(doctor::Args),
     /// Serves as the egress gate of a daemon, which starts it.
@@ -197,6 +200,7 @@ pub fn main() -> ExitCode {
         Command::Executions(command) => executions::main(&command),
         Command::Approvals(command) => approvals::main(&command),
         Command::Env(command) => environments::main(&command),
+        Command::Mcp(args) => mcp::main(&args),
         Command::Gate(args) => gate::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Bench(args) => bench::main(&args),

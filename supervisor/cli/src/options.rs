@@ -9,7 +9,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use serde::Serialize;
 use vivarium_api_types::{ListenAddr, Token};
 use vivarium_client::{Remote, Url};
-use vivarium_server::config::{self, Config, Host, Sources};
+use vivarium_config::{self as config, Config, Host, Sources};
 
 use super::exit::{Exit, Failure};
 use super::print;

@@ -78,7 +78,8 @@ impl Printer {
                     }
                 }
                 Event::Result(value) if self.shows_value => self.print_line(&value.repr).await?,
-                Event::Result(_) => {}
+                // Whoever has declared the tools answers them.
+                Event::Result(_) | Event::Call(_) | Event::CallEnded(_) => {}
                 Event::Error(error) => exception = Some(error),
                 Event::Gap => {
                     print::note(outcome::EVENTS_MISSING);

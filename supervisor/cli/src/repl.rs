@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vivarium_api_types::{SessionInfo, SessionSpec};
-use vivarium_server::config::duration;
+use vivarium_config::duration;
 
 use super::embedded;
 use super::exit::{Exit, Failure};

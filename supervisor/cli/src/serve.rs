@@ -8,12 +8,13 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
-use vivarium_engine::egress::check_webhook_secret;
+use vivarium_config::{Config, Host};
+use vivarium_engine::egress::{check_tool_server_secrets, check_webhook_secret};
 use vivarium_engine::{Engine, check_image_key};
-use vivarium_server::config::{Config, Host};
+use vivarium_server::api::Listeners;
 use vivarium_server::listen::{Listener, UnixSockets};
-use vivarium_server::privilege::{self, Prepared, Purpose};
 use vivarium_server::shutdown::{self, Request, Signals};
+use vivarium_server::startup::{self, Prepared};
 use vivarium_server::tenant_watch::TenantWatch;
 use vivarium_server::{api, logging};
 
@@ -45,7 +46,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    let prepared = privilege::prepare(&mut config.settings, Purpose::Serve)
+    let prepared = startup::prepare(&mut config.settings)
         .map_err(|error| Failure::new(Exit::Unavailable, &error))?;
     let runtime = Builder::new_multi_thread()
         .enable_all()
@@ -68,6 +69,8 @@ async fn serve(
     // By the daemon's user, which root's configuration may have forgotten.
     check_webhook_secret(&running.config.settings.approval.webhook)
         .map_err(|error| Failure::new(Exit::Usage, &error))?;
+    check_tool_server_secrets(&running.config.settings)
+        .map_err(|error| Failure::new(Exit::Usage, &error))?;
     check_image_key(&running.config.settings.images)
         .map_err(|error| Failure::new(Exit::Usage, &error))?;
     let engine = Engine::start(Arc::new(running.config.settings.clone()))
@@ -80,9 +83,10 @@ async fn serve(
     // Templates and pools get ready in the background; until then kernels are executed.
     engine.warm_up().await;
     let (stop, stopped) = oneshot::channel();
+    announce(&running.config, &prepared);
     let mut stop = Some((stop, prepared.sockets));
-    announce(&running.config, &prepared.listeners, prepared.account.is_some());
-    let mut server = tokio::spawn(api::serve(engine.clone(), prepared.listeners, stopped));
+    let listeners = Listeners { api: prepared.listeners, e2b: prepared.e2b };
+    let mut server = tokio::spawn(api::serve(engine.clone(), listeners, stopped));
     ready();
     let watchdog = tokio::spawn(shutdown::feed_watchdog());
     let mut watch = TenantWatch::new(&running.config.settings.tenant_sources);
@@ -132,11 +136,22 @@ async fn serve(
     }
 }
 
-fn announce(config: &Config, listeners: &[Listener], dropped: bool) {
+fn announce(config: &Config, prepared: &Prepared) {
     let server = &config.settings.server;
-    let listen: Vec<_> = listeners.iter().map(ToString::to_string).collect();
+    let dropped = prepared.account.is_some();
     let user = if dropped { server.user.as_str() } else { "the user who started it" };
-    tracing::info!(listen = listen.join(", "), user, "vivarium {}", env!("CARGO_PKG_VERSION"));
+    let listen = listed(&prepared.listeners);
+    if prepared.e2b.is_empty() {
+        tracing::info!(listen, user, "vivarium {}", env!("CARGO_PKG_VERSION"));
+    } else {
+        let e2b = listed(&prepared.e2b);
+        tracing::info!(listen, e2b, user, "vivarium {}", env!("CARGO_PKG_VERSION"));
+    }
+}
+
+fn listed(listeners: &[Listener]) -> String {
+    let listen: Vec<_> = listeners.iter().map(ToString::to_string).collect();
+    listen.join(", ")
 }
 
 /// Waits for executions to end, ends the sessions, and then stops the server.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 use vivarium_api_types::{PolicyEntry, SessionQuery, SessionSpec, SessionState};
 use vivarium_client::Client;
-use vivarium_server::config::duration;
+use vivarium_config::duration;
 
 use super::contexts::reset_done;
 use super::exit::{Exit, Failure};

@@ -9,7 +9,7 @@ mod view;
 
 use std::time::Duration;
 
-use vivarium_server::config::duration;
+use vivarium_config::duration;
 
 use super::exit::{Exit, Failure};
 use super::options::UrlOption;

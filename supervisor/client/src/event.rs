@@ -2,7 +2,8 @@
 
 use serde::de::DeserializeOwned;
 use vivarium_api_types::{
-    AwaitingApprovalEvent, DisplayEvent, DoneEvent, OutputEvent, StartedEvent, ValueInfo,
+    AwaitingApprovalEvent, CallEndedEvent, CallEvent, DisplayEvent, DoneEvent, OutputEvent,
+    StartedEvent, ValueInfo,
 };
 use vivarium_protocol::outcome::Exception;
 
@@ -25,6 +26,10 @@ pub enum Event {
     Result(ValueInfo),
     /// The exception that ended it.
     Error(Exception),
+    /// Code calls a function of its client's, and waits for the answer.
+    Call(CallEvent),
+    /// A call waits no more.
+    CallEnded(CallEndedEvent),
     /// Events are missing here: the reader was away or slow, and the daemon has dropped them.
     Gap,
     /// The execution is over. The last event.
@@ -42,6 +47,8 @@ pub(super) fn read(event: &SseEvent) -> Result<Option<Event>, SseError> {
         "display" => Event::Display(data(event)?),
         "result" => Event::Result(data(event)?),
         "error" => Event::Error(data(event)?),
+        "call" => Event::Call(data(event)?),
+        "call_ended" => Event::CallEnded(data(event)?),
         "done" => Event::Done(Box::new(data(event)?)),
         _ => return Ok(None),
     }))
@@ -55,6 +62,7 @@ pub(super) fn data<T: DeserializeOwned>(event: &SseEvent) -> Result<T, SseError>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vivarium_api_types::CallOutcome;
     use vivarium_protocol::outcome::{DisplayKind, State, Status};
 
     fn event(event: &str, data: &str) -> SseEvent {
@@ -72,6 +80,14 @@ mod tests {
             panic!()
         };
         assert_eq!((shown.kind, shown.mime.len()), (DisplayKind::VideoFrame, 1));
+        let call = r#"{"execution_id": "1", "session_id": "s", "call_id": "2", "tool": "look",
+            "arguments": {"b": 1, "a": 2}, "expires_at": "2026-01-01T00:00:00Z"}"#;
+        let Some(Event::Call(call)) = of("call", call) else { panic!() };
+        assert_eq!((&*call.tool, call.arguments.as_str()), ("look", r#"{"b": 1, "a": 2}"#));
+        let ended =
+            r#"{"execution_id": "1", "session_id": "s", "call_id": "2", "outcome": "timeout"}"#;
+        let Some(Event::CallEnded(ended)) = of("call_ended", ended) else { panic!() };
+        assert_eq!(ended.outcome, CallOutcome::Timeout);
         let done = r#"{"execution_id": "1", "session_id": "s", "status": "killed",
             "cause": "memory_limit", "detail": "d", "state": "lost", "exit_code": null,
             "kernel": {"context": "main", "generation": 2, "fresh": true, "previous_end": null},

@@ -1,12 +1,37 @@
 //! Running code and commands, and what runs or has run.
 
 use hyper::Method;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use vivarium_api_types::{
-    BackgroundReply, CommandRequest, ExecuteRequest, ExecutionInfo, ExecutionPage,
-    ExecutionSummary, Outcome, Page, PtySize, RunRequest, SignalRequest, StdinReply,
+    BackgroundReply, CallAnswer, CallInfo, CallList, CommandRequest, ContinueRequest,
+    ExecuteRequest, ExecutionInfo, ExecutionPage, ExecutionSummary, Outcome, Page, PtySize,
+    RunRequest, SignalRequest, StdinReply, WaitingReply,
 };
 
 use super::{ApiRequest, Client, ClientError, path};
+
+/// What a round of code comes to that is run with `wait_for_calls`.
+#[derive(Debug)]
+pub enum Round {
+    /// It waits for answers.
+    Waiting(WaitingReply),
+    /// It is over.
+    Over(Box<Outcome>),
+}
+
+impl<'de> Deserialize<'de> for Round {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        let is_waiting = value.get("status").is_some_and(|status| status == "waiting");
+        let round = if is_waiting {
+            serde_json::from_value(value).map(Self::Waiting)
+        } else {
+            serde_json::from_value(value).map(|outcome| Self::Over(Box::new(outcome)))
+        };
+        round.map_err(D::Error::custom)
+    }
+}
 
 /// Any of these fails with a [`ClientError`]; its `code` is the daemon's reason. To follow what runs,
 /// see [`Execution`](super::Execution).
@@ -90,6 +115,47 @@ impl Client {
     ) -> Result<(), ClientError> {
         let at = format!("{}/signal", path::execution(session, id));
         self.json(Method::POST, &at, Some(&SignalRequest { signal: signal.to_owned() })).await
+    }
+
+    /// The calls of an execution that wait for an answer.
+    pub async fn calls(&mut self, session: &str, id: &str) -> Result<Vec<CallInfo>, ClientError> {
+        let at = format!("{}/calls", path::execution(session, id));
+        let list: CallList = self.call(ApiRequest::new(Method::GET, &at)).await?;
+        Ok(list.calls)
+    }
+
+    /// Answers a call.
+    pub async fn answer_call(
+        &mut self,
+        session: &str,
+        id: &str,
+        call: &str,
+        answer: &CallAnswer,
+    ) -> Result<(), ClientError> {
+        let at = format!("{}/calls/{}", path::execution(session, id), path::encode(call));
+        self.json(Method::POST, &at, Some(answer)).await
+    }
+
+    /// Runs code in a session up to the first calls that it waits for, or to its end. Of the request
+    /// `wait_for_calls` is set.
+    pub async fn execute_round(
+        &mut self,
+        session: &str,
+        request: &ExecuteRequest,
+        create: bool,
+    ) -> Result<Round, ClientError> {
+        self.json(Method::POST, &execute_path(session, create), Some(request)).await
+    }
+
+    /// Answers calls, and waits for the next or for the end.
+    pub async fn continue_execution(
+        &mut self,
+        session: &str,
+        id: &str,
+        request: &ContinueRequest,
+    ) -> Result<Round, ClientError> {
+        let at = format!("{}/continue", path::execution(session, id));
+        self.json(Method::POST, &at, Some(request)).await
     }
 
     /// Changes the size of a command's terminal.

@@ -1,5 +1,5 @@
 //! A small HTTP client of the daemon's API, over TCP or a Unix socket, with one request at a time
-//! on one keep-alive connection. For the command line and the benchmark.
+//! on one keep-alive connection.
 //!
 //! [`Client`] has a method for each route; [`Execution`] follows what runs, across broken connections.
 
@@ -18,18 +18,18 @@ mod executions;
 mod files;
 mod homes;
 mod images;
-mod path;
+pub mod path;
 mod request;
 mod sessions;
 mod sse;
 mod url;
 
 use http_body_util::{BodyExt, Limited};
-pub use hyper::Method;
-use hyper::StatusCode;
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::header::{AUTHORIZATION, HOST, HeaderValue};
+pub use hyper::{Method, header};
+use hyper::{Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -38,13 +38,20 @@ pub use environments::Builder;
 pub use error::ClientError;
 pub use event::Event;
 pub use execution::Execution;
+pub use executions::Round;
 pub use files::{FileWatch, FileWatchEvent, UploadKind};
 pub use homes::Store;
 pub use request::ApiRequest;
 pub use sse::{Decoder, SseError, SseEvent};
 pub use url::{Transport, Url, UrlError};
+/// Requests and answers.
+pub use vivarium_api_types as types;
 
-use vivarium_api_types::Token;
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+use types::Token;
 
 use request::Body;
 
@@ -163,6 +170,18 @@ impl Client {
         Ok((status, body))
     }
 
+    /// Sends a request, and returns the response, whatever its status, to be read as it comes. Its
+    /// connection is not used again.
+    ///
+    /// # Errors
+    /// [`ClientError`] if there is no response.
+    pub async fn respond(
+        &mut self,
+        request: ApiRequest,
+    ) -> Result<Response<Incoming>, ClientError> {
+        Ok(self.exchange_whole(request).await?.0)
+    }
+
     /// Sends a request, and returns a successful response to be read as it comes. Its connection is
     /// not used again.
     ///
@@ -223,6 +242,17 @@ impl Client {
         &mut self,
         request: ApiRequest,
     ) -> Result<(StatusCode, ApiResponse, SendRequest<Body>), ClientError> {
+        let (response, sender) = self.exchange_whole(request).await?;
+        let (head, body) = response.into_parts();
+        let response = ApiResponse { url: self.url.clone(), body };
+        Ok((head.status, response, sender))
+    }
+
+    /// Sends a request and reads the head of the response.
+    async fn exchange_whole(
+        &mut self,
+        request: ApiRequest,
+    ) -> Result<(Response<Incoming>, SendRequest<Body>), ClientError> {
         let (builder, body) = request.into_parts();
         let mut builder = builder.header(HOST, self.url.host());
         if let Some(token) = &self.token {
@@ -237,10 +267,7 @@ impl Client {
         let request = builder.body(body).map_err(|error| self.invalid(error.to_string()))?;
         let mut sender = self.connected().await?;
         let failed = |source| ClientError::Http { url: self.url.clone(), source };
-        let response = sender.send_request(request).await.map_err(failed)?;
-        let (head, body) = response.into_parts();
-        let response = ApiResponse { url: self.url.clone(), body };
-        Ok((head.status, response, sender))
+        Ok((sender.send_request(request).await.map_err(failed)?, sender))
     }
 
     async fn read_body(&self, body: Incoming) -> Result<Bytes, ClientError> {

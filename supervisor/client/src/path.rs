@@ -7,7 +7,8 @@ use vivarium_api_types::{FilePage, Page};
 use super::Store;
 
 /// The path of a session. Any id stays one component; the daemon refuses invalid ones.
-pub(super) fn session(id: &str) -> String {
+#[must_use]
+pub fn session(id: &str) -> String {
     format!("/v1/sessions/{}", encode(id))
 }
 
@@ -31,12 +32,15 @@ pub(super) fn image(session_id: &str) -> String {
     format!("/v1/images/{}", encode(session_id))
 }
 
-pub(super) fn execution(session_id: &str, id: &str) -> String {
+/// The path of an execution.
+#[must_use]
+pub fn execution(session_id: &str, id: &str) -> String {
     format!("{}/executions/{}", session(session_id), encode(id))
 }
 
 /// The path of a file; without a name, of all files.
-pub(super) fn file(session_id: &str, name: &str) -> String {
+#[must_use]
+pub fn file(session_id: &str, name: &str) -> String {
     let files = format!("{}/files", session(session_id));
     if name.is_empty() {
         return files;
@@ -86,14 +90,15 @@ pub(super) fn add_part(at: &mut String, page: &Page) {
 }
 
 /// Adds a parameter to the query of a path.
-pub(super) fn add(path: &mut String, name: &str, value: impl Display) {
+pub fn add(path: &mut String, name: &str, value: impl Display) {
     let mark = if path.contains('?') { '&' } else { '?' };
     let value = encode(&value.to_string());
     write!(path, "{mark}{}={value}", encode(name)).unwrap_or_default();
 }
 
 /// Encodes text as one component of a path, or one name or value of a query.
-pub(super) fn encode(text: &str) -> String {
+#[must_use]
+pub fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         // RFC 3986, 2.3: unreserved, without the full stop, which alone means a directory.

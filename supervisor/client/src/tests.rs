@@ -169,10 +169,10 @@ fn every_route_has_its_method() {
     use vivarium_api_types::{
         BranchRequest, CheckpointRequest, CompleteReply, ContextSpec, ProbeRequest,
     };
+    use vivarium_api_types::{CallAnswer, CallError, ContinueRequest, SessionPatch, SessionState};
     use vivarium_api_types::{
         Change, FileChange, FilePage, Page, PtySize, RollbackRequest, SessionQuery,
     };
-    use vivarium_api_types::{SessionPatch, SessionState};
     let seen = asked(async |mut client| {
         // None of the answers is the route's: only what is asked counts here.
         let c = &mut client;
@@ -218,6 +218,14 @@ fn every_route_has_its_method() {
         drop(c.list_executions("s", &Page { limit: 2, after: Some("9".into()) }).await);
         drop(c.execution("s", "3").await);
         c.signal("s", "3", "SIGTERM").await.unwrap();
+        drop(c.calls("s", "3").await);
+        let answer = CallAnswer {
+            error: Some(CallError { message: "no".into(), data: None }),
+            ..CallAnswer::default()
+        };
+        c.answer_call("s", "3", "1", &answer).await.unwrap();
+        let answers = [("1".to_owned(), answer)].into();
+        drop(c.continue_execution("s", "3", &ContinueRequest { answers }).await);
         c.resize("s", "3", PtySize { columns: 80, rows: 24 }).await.unwrap();
         drop(c.write_stdin("s", "3", b"typed".to_vec(), true).await);
         drop(c.list_files("s", &FilePage::default()).await);
@@ -264,6 +272,9 @@ fn every_route_has_its_method() {
         "GET /v1/sessions/s/executions?limit=2&after=9",
         "GET /v1/sessions/s/executions/3",
         "POST /v1/sessions/s/executions/3/signal {\"signal\":\"SIGTERM\"}",
+        "GET /v1/sessions/s/executions/3/calls",
+        "POST /v1/sessions/s/executions/3/calls/1 {\"error\":{\"message\":\"no\"}}",
+        "POST /v1/sessions/s/executions/3/continue {\"answers\":{\"1\":{\"error\":{\"message\":\"no\"}}}}",
         "POST /v1/sessions/s/executions/3/resize {\"columns\":80,\"rows\":24}",
         "POST /v1/sessions/s/executions/3/stdin?close=true typed",
         "GET /v1/sessions/s/files?path=&recursive=false&limit=100",

@@ -1,7 +1,7 @@
 //! What a session may reach outside, and what supervisor and egress gate say to each other.
 //!
 //! Both sides are built from this crate. It holds types and pure functions: nothing here connects or
-//! resolves, and only [`bucket`] reads a clock.
+//! resolves, only [`bucket`] reads a clock, and only [`slots`] waits.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | [`bucket`] | a rate, held exactly |
 //! | [`rules`] | what one session may do: allow-list, addresses, limits, secrets |
 //! | [`decision`] | what the gate decided, and why |
+//! | [`slots`] | places that tenants share, so that none can take all |
 //! | [`message`] | messages between supervisor and gate |
 //! | [`wire`] | these messages on a Unix socket, with descriptors alongside |
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@ pub mod decision;
 pub mod message;
 pub mod name;
 pub mod rules;
+pub mod slots;
 pub mod wire;
 
 pub use address::{AddressClass, Network, class, refused_networks};
@@ -32,3 +34,4 @@ pub use decision::{Decided, Decision, Reason, Via};
 pub use message::{FromGate, ToGate};
 pub use name::{Host, Name};
 pub use rules::{Limits, Rules, Secret, Unlisted};
+pub use slots::{Slot, Slots};

@@ -18,6 +18,9 @@ pub const GATE_VERSION: u32 = 2;
 /// The largest body of a [`Call`] and of its answer, in bytes.
 pub const MAX_CALL_BODY_BYTES: usize = 512 << 10;
 
+/// Calls that a gate makes at one time; others wait.
+pub const MAX_CALLS: usize = 32;
+
 /// Number of a call or question, never reused while a gate lives.
 pub type CallNumber = u64;
 

@@ -36,7 +36,8 @@ pub use counts::{Counting, Counts};
 pub use gate::GateError;
 pub use launch::GateLaunch;
 pub use rules::covers;
-pub use secrets::SecretError;
+pub(crate) use secrets::read as read_secret;
+pub use secrets::{SecretError, check_tool_server_secrets};
 pub use webhook::{WebhookSecretError, check_webhook_secret, tell_webhook};
 
 /// Commands that may wait for the keeper.

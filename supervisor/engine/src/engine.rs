@@ -18,6 +18,7 @@ use vivarium_audit::AuditLog;
 use vivarium_metrics::Metrics;
 use vivarium_protocol::message::Description;
 use vivarium_protocol::outcome::Cause;
+use vivarium_protocol::policy::Network;
 
 use crate::approvals::Approvals;
 use crate::backend::Backend;
@@ -37,6 +38,7 @@ use crate::session::transfer::TransferLimiter;
 use crate::session::{Command, Results, Session};
 use crate::settings::Settings;
 use crate::stores::Stores;
+use crate::tool_servers::ToolServers;
 use crate::usage::Collector;
 
 mod adjust;
@@ -45,6 +47,7 @@ mod admission;
 mod approvals;
 mod assist;
 mod builds;
+mod calls;
 mod contexts;
 mod create;
 mod egress;
@@ -78,6 +81,7 @@ mod trial;
 
 pub use crate::artefacts::Owner;
 pub use crate::settings::DEFAULT_TENANT;
+pub use calls::Round;
 pub use create::{Created, Undelivered};
 pub use error::{EngineError, StartError};
 pub use execute::{ExecutionHandle, ExecutionOptions, ResponseMode};
@@ -112,6 +116,7 @@ pub struct Engine {
 struct Inner {
     settings: RwLock<InForce>,
     host: Host,
+    tool_servers: ToolServers,
     environments: BTreeMap<String, Prepared>,
     registry: Arc<Registry>,
     pools: Arc<Pools>,
@@ -223,6 +228,8 @@ impl Engine {
                 cpus: std::thread::available_parallelism().map_or(1, usize::from),
                 memory: self.memory_capacity(&settings),
             },
+            installs_packages: settings.sandbox.network == Network::Trusted
+                && !settings.packages_of(tenant).is_empty(),
         }
     }
 

@@ -29,14 +29,15 @@ pub mod settings;
 mod storage_helper;
 pub mod stores;
 pub mod template;
+mod tool_servers;
 pub mod usage;
 
 #[cfg(any(test, feature = "testing"))]
 pub use engine::testing;
 pub use engine::{
     Created, DEFAULT_ENVIRONMENT, DEFAULT_TENANT, Engine, EngineError, ExecutionHandle,
-    ExecutionOptions, IdempotencyKey, Owner, ResponseMode, StartError, Stdin, Undelivered, Upload,
-    below_floor, is_valid_id, too_low,
+    ExecutionOptions, IdempotencyKey, Owner, ResponseMode, Round, StartError, Stdin, Undelivered,
+    Upload, below_floor, is_valid_id, too_low,
 };
 pub use images::portable::Portable;
 pub use images::{ImageKeyError, check_image_key};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vivarium_api_types::Outcome;
+use vivarium_api_types::{CallOutcome, Outcome};
 use vivarium_audit::AuditLog;
 use vivarium_metrics::Metrics;
 use vivarium_metrics::families::limits::Limit;
@@ -133,6 +133,20 @@ impl Observer {
             to.output.printed(tenant, Stream::Stderr, stderr_bytes, stderr_truncated);
         });
         self.bill(|usage, tenant| usage.execution_ended(tenant, outcome, ran));
+    }
+
+    /// Code called a function of its client's.
+    pub fn call_opened(&self) {
+        self.count(|to, tenant| to.calls.opened(tenant));
+    }
+
+    pub fn call_ended(&self, outcome: CallOutcome, after: Duration) {
+        self.count(|to, tenant| to.calls.ended(tenant, outcome.into(), after));
+    }
+
+    /// It did not reach the client.
+    pub fn call_refused(&self) {
+        self.count(|to, tenant| to.calls.refused(tenant));
     }
 
     /// A connection to a port of a session was made, or was not.

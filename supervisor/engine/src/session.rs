@@ -28,6 +28,7 @@ use stores::SessionStores;
 mod actor;
 mod adjustable;
 mod audited;
+pub(crate) mod calls;
 mod cause;
 mod channel;
 mod checkpointing;

@@ -17,15 +17,18 @@ use vivarium_protocol::units::Limit;
 
 mod approval;
 mod builds;
+mod calls;
 mod egress;
 mod overrides;
 mod packages;
 mod quotas;
 mod tenants;
 mod tokens;
+mod tool_servers;
 
 pub use approval::{Approval, ApprovalRule, Webhook};
 pub use builds::{Builds, TenantBuilds};
+pub use calls::CallBounds;
 pub use egress::{Egress, GateSource, PasstSource, SecretSource, TenantSecret};
 pub use overrides::{
     Overrides, overridable_of_approval, overridable_of_sandbox, overridable_of_session,
@@ -34,6 +37,7 @@ pub use packages::{PackageIndex, PackageSource, Packages, TenantPackages};
 pub use quotas::{DEFAULT_RESULTS_MB, Quotas, Rate};
 pub use tenants::{Ceilings, DEFAULT_TENANT, Quota, Tenant, TenantSources};
 pub use tokens::TenantToken;
+pub use tool_servers::ToolServer;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -41,6 +45,8 @@ pub struct Settings {
     pub sandbox: Sandbox,
     pub session: Session,
     pub preview: Preview,
+    pub dialects: Dialects,
+    pub e2b: E2b,
     pub audit: Audit,
     pub homes: Homes,
     pub images: Images,
@@ -49,6 +55,8 @@ pub struct Settings {
     pub packages: Packages,
     pub approval: Approval,
     pub usage: Usage,
+    /// Servers of tools, by name.
+    pub tool_servers: BTreeMap<String, ToolServer>,
     /// Interpreters by name; `default` is always there.
     pub environments: BTreeMap<String, Environment>,
     pub tenant_sources: TenantSources,
@@ -143,6 +151,30 @@ pub struct Preview {
     pub url: Option<PreviewUrl>,
     /// How long the URL of a preview can be used.
     pub lifetime: Duration,
+}
+
+/// `[dialects]`
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Dialects {
+    /// Whether there is MCP.
+    pub mcp: bool,
+    /// Whether there is the older transport of MCP, with one tool.
+    pub mcp_legacy_sse: bool,
+    /// Whether there is a Jupyter kernel gateway.
+    pub jupyter: bool,
+    /// Whether the tools can be called one by one.
+    pub tools: bool,
+    /// Whether there is the code API of LibreChat.
+    pub librechat: bool,
+    /// Whether there is E2B, on listeners of its own.
+    pub e2b: bool,
+}
+
+/// `[e2b]`
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct E2b {
+    /// Where E2B is served, if it is.
+    pub listen: Vec<ListenAddr>,
 }
 
 /// `[homes]`
@@ -290,6 +322,12 @@ pub struct Session {
     pub results_kept: Duration,
     /// Bytes of each execution's events that are kept for those who follow it.
     pub event_buffer_bytes: usize,
+    /// Whether code may call functions of its client's.
+    pub tools: bool,
+    /// The bounds of such calls.
+    pub calls: CallBounds,
+    /// The servers of tools that sessions may have.
+    pub tool_servers: Vec<String>,
     /// Memory of the host that sessions are not to take, in MiB.
     pub memory_reserve_mb: u64,
     /// The part of the time, in percent, in which processes may wait for memory while sessions
@@ -314,6 +352,8 @@ pub struct Environment {
     pub template: bool,
     /// Whether its sessions can be suspended.
     pub images: bool,
+    /// Whether its code may not call functions of its client's.
+    pub refuses_tools: bool,
     pub preimport: Vec<String>,
     /// Code that the template runs after that.
     pub warmup: String,

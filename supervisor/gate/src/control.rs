@@ -10,6 +10,7 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 use vivarium_egress::decision::SessionKey;
+use vivarium_egress::message::MAX_CALLS;
 use vivarium_egress::wire::{GateReceiver, WireError};
 use vivarium_egress::{FromGate, ToGate};
 use vivarium_protocol::error_chain;
@@ -19,9 +20,6 @@ use crate::call;
 use crate::flow::Reporter;
 use crate::session::{Session, SessionError, Whose};
 use crate::shared::{Parts, Shared};
-
-/// Calls at one time; others wait.
-const MAX_CALLS: usize = 32;
 
 /// Why the supervisor is no longer listened to.
 #[derive(Debug, thiserror::Error)]

@@ -23,7 +23,6 @@ mod packages;
 mod relay;
 mod session;
 mod shared;
-mod slots;
 mod socks;
 mod tenant;
 mod tls;

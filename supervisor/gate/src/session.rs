@@ -13,14 +13,13 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use vivarium_egress::decision::SessionKey;
 use vivarium_egress::message::Authority;
-use vivarium_egress::{FromGate, Reason, Rules};
+use vivarium_egress::{FromGate, Reason, Rules, Slot};
 use vivarium_protocol::discard;
 
 use crate::connection;
 use crate::context::Context;
 use crate::flow::{Flow, Totals};
 use crate::shared::Shared;
-use crate::slots::Slot;
 use crate::tenant::Tenant;
 use crate::tls::{Signer, TlsError};
 

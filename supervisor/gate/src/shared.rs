@@ -11,13 +11,12 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 use vivarium_egress::decision::SessionKey;
 use vivarium_egress::message::CallNumber;
-use vivarium_egress::{FromGate, Host};
+use vivarium_egress::{FromGate, Host, Slots};
 use vivarium_packages::Index;
 use vivarium_protocol::discard;
 
 use crate::dns::Resolver;
 use crate::flow::Reporter;
-use crate::slots::Slots;
 use crate::tenant::Tenant;
 use crate::tls::Upstream;
 

@@ -19,6 +19,7 @@ mod body;
 mod connections;
 mod delivery;
 mod departure;
+mod dialects;
 mod events;
 mod extract;
 mod guard;
@@ -40,9 +41,10 @@ mod tests;
 mod untrusted;
 mod write_timeout;
 
+pub use dialects::InProcess;
 pub use openapi::document;
 pub use problem::Problem;
-pub use serve::{ServeError, serve};
+pub use serve::{Listeners, ServeError, serve};
 
 /// The state of all routes.
 #[derive(Debug, Clone)]
@@ -52,20 +54,27 @@ struct Api {
     preview: preview::Previews,
 }
 
+impl Api {
+    fn new(engine: Engine) -> Self {
+        let settings = engine.settings();
+        let max_body_bytes = usize::try_from(settings.server.max_body_bytes).unwrap_or(usize::MAX);
+        let preview = preview::Previews::new(&settings.preview);
+        Self { engine, max_body_bytes, preview }
+    }
+}
+
 type Shared = Arc<Api>;
 
 /// The routes. The extension [`guard::Local`] of a request is the address it came to.
-fn router(engine: Engine) -> Router {
-    let max_body_bytes =
-        usize::try_from(engine.settings().server.max_body_bytes).unwrap_or(usize::MAX);
-    let preview = preview::Previews::new(&engine.settings().preview);
-    let metrics = engine.metrics();
-    let api = Arc::new(Api { engine, max_body_bytes, preview });
-    Router::from(routes::routes())
+fn router(api: Shared) -> Router {
+    let metrics = api.engine.metrics();
+    dialects::added(Router::from(routes::routes()), &api)
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .layer(middleware::from_fn_with_state(Arc::clone(&api), shaping::shape))
         .layer(middleware::from_fn_with_state(Arc::clone(&api), guard::check))
+        // Before anything looks for a token or logs a target.
+        .layer(middleware::from_fn_with_state(Arc::clone(&api), dialects::credentials))
         .layer(CatchPanicLayer::custom(problem::panicked))
         // `extract` has its own limit, which answers with a problem.
         .layer(DefaultBodyLimit::disable())

@@ -61,6 +61,12 @@ impl UnixSockets {
         });
         Self(paths.collect())
     }
+
+    /// Adds those of other addresses.
+    pub fn add(&mut self, addresses: &[ListenAddr]) {
+        let mut others = Self::of(addresses);
+        self.0.append(&mut others.0);
+    }
 }
 
 impl Drop for UnixSockets {

@@ -22,6 +22,9 @@ pub struct HostInfo {
     /// the tenant's own.
     pub environments: Vec<EnvironmentInfo>,
     pub capacity: Capacity,
+    /// Whether a session that asks for no other network can install packages through the egress gate.
+    #[serde(default)]
+    pub installs_packages: bool,
 }
 
 /// An interpreter that sessions can use, and the packages that are built on top of it.

@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use vivarium_api_types::{Scope, Token};
-use vivarium_server::config::duration;
+use vivarium_config::duration;
 
 use crate::exit::{Exit, Failure};
 use crate::print;
@@ -91,7 +91,7 @@ fn entry(args: &NewArgs, token: &Token) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vivarium_server::config::{File, Sources, resolve};
+    use vivarium_config::{File, Sources, resolve};
 
     #[test]
     fn what_is_printed_is_what_the_configuration_takes() {

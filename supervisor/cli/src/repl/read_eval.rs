@@ -298,6 +298,8 @@ impl Evaluation<'_> {
                 Event::Display(shown) => screen.show_display(&shown)?,
                 Event::Result(value) => screen.show_value(self.number.saturating_sub(1), &value)?,
                 Event::Error(error) => self.exception = Some(error),
+                // Whoever has declared the tools answers them.
+                Event::Call(_) | Event::CallEnded(_) => {}
                 Event::Gap => screen.note(outcome::EVENTS_MISSING)?,
                 Event::Done(done) => return screen.show_end(&done, self.exception.as_ref()),
             }

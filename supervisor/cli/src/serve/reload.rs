@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use vivarium_audit::Event;
+use vivarium_config::{self as config, Config, Host, Sources};
 use vivarium_engine::Engine;
-use vivarium_engine::egress::check_webhook_secret;
-use vivarium_server::config::{self, Config, Host, Sources};
+use vivarium_engine::egress::{check_tool_server_secrets, check_webhook_secret};
 
 use super::Args;
 use crate::exit::{Exit, Failure};
@@ -38,6 +38,8 @@ fn read(sources: &Sources, secrets: Secrets) -> Result<Config, Failure> {
     let config = options::resolve(sources)?;
     if let Secrets::Check = secrets {
         check_webhook_secret(&config.settings.approval.webhook)
+            .map_err(|error| Failure::new(Exit::Usage, &error))?;
+        check_tool_server_secrets(&config.settings)
             .map_err(|error| Failure::new(Exit::Usage, &error))?;
     }
     Ok(config)

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use clap::Args;
 use jiff::Timestamp;
 use vivarium_api_types::{Change, Cores, LimitsSpec, SessionPatch};
+use vivarium_config::duration;
 use vivarium_protocol::units::Limit;
-use vivarium_server::config::duration;
 
 use super::One;
 use crate::exit::{Exit, Failure};

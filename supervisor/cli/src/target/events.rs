@@ -105,6 +105,10 @@ impl EmbeddedEvents {
                 })
             }
             EventKind::AwaitingApproval(awaiting) => Event::AwaitingApproval(awaiting.clone()),
+            EventKind::Call(call) => Event::Call(Arc::unwrap_or_clone(Arc::clone(call))),
+            EventKind::CallEnded(ended) => {
+                Event::CallEnded(Arc::unwrap_or_clone(Arc::clone(ended)))
+            }
             EventKind::Output(Stream::Stdout, text) => Event::Stdout(text.clone()),
             EventKind::Output(Stream::Stderr, text) => Event::Stderr(text.clone()),
             EventKind::Display(display) => Event::Display(DisplayEvent {

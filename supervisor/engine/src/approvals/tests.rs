@@ -35,6 +35,7 @@ fn question(session: &str, code: &str) -> Question {
             cwd: None,
             env: vec![],
             repr: ReprLimits::IPYTHON,
+            tools: false,
         },
         files: vec![],
         outputs: vec![],
@@ -44,6 +45,8 @@ fn question(session: &str, code: &str) -> Question {
         descriptor: None,
         survives_reset: false,
         context: None,
+        asked_tools: Default::default(),
+        tools: None,
         approval: None,
     };
     of_execution(&who, 1, &spec)

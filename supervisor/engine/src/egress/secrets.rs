@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use vivarium_egress::Secret;
 
 use super::{AuthorityError, SessionEgress};
-use crate::settings::{SecretSource, TenantSecret};
+use crate::settings::{SecretSource, Settings, TenantSecret};
 
 /// Of a value: what fits a header.
 const MAX_BYTES: u64 = 8192;
@@ -32,12 +32,19 @@ pub enum SecretError {
     Authority(#[from] AuthorityError),
 }
 
-/// Reads a secret's value. A line feed at its end is no part of it.
 pub(super) fn value(secret: &TenantSecret) -> Result<String, SecretError> {
-    let name = || secret.name.clone();
-    let path = secret.source.path().ok_or_else(|| SecretError::NoCredentials {
+    read(&secret.name, &secret.source)
+}
+
+/// Reads a value for a header. A line feed at its end is no part of it.
+///
+/// # Errors
+/// [`SecretError`], without anything of the value.
+pub(crate) fn read(name: &str, source: &SecretSource) -> Result<String, SecretError> {
+    let name = || name.to_owned();
+    let path = source.path().ok_or_else(|| SecretError::NoCredentials {
         name: name(),
-        credential: match &secret.source {
+        credential: match source {
             SecretSource::Credential(credential) => credential.clone(),
             SecretSource::File(_) => String::new(),
         },
@@ -53,6 +60,19 @@ pub(super) fn value(secret: &TenantSecret) -> Result<String, SecretError> {
         return Err(SecretError::Value { name: name() });
     }
     Ok(value.to_owned())
+}
+
+/// Whether the secrets of all tool servers could be read now. Reads files.
+///
+/// # Errors
+/// [`SecretError`]
+pub fn check_tool_server_secrets(settings: &Settings) -> Result<(), SecretError> {
+    for (name, server) in &settings.tool_servers {
+        if let Some(secret) = &server.secret {
+            read(&format!("tools.{name}"), secret)?;
+        }
+    }
+    Ok(())
 }
 
 /// A secret's name, and a new placeholder: 128 random bits.

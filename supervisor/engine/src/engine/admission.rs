@@ -150,6 +150,11 @@ impl Engine {
         }
         let has_images =
             self.images().is_ok() && settings.environments.get(&base).is_some_and(|it| it.images);
+        let has_tools = !spec.tools.is_empty() || !spec.tool_servers.is_empty();
+        if has_tools && resumed.is_none() {
+            request::tools(&settings, spec.tools, spec.tools_as_globals, spec.tool_servers)?;
+            self.check_environment_has_tools(&base)?;
+        }
         request::checkpoints(has_images, spec.checkpoint, spec.auto_rollback)?;
         let limits = request::limits(&settings.sandbox.limits, spec.limits)?;
         let wanted = request::network(&settings, prepared.isolates_full(), spec.network)?;

@@ -11,6 +11,7 @@ use vivarium_protocol::outcome::Cause;
 use super::execute::ResponseMode;
 use super::{Engine, EngineError};
 use crate::session::WorkSpec;
+use crate::session::calls::tool::AskedTools;
 
 /// How long a kernel may take. Then it is interrupted like any code.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -43,6 +44,8 @@ impl Engine {
             descriptor: None,
             survives_reset: false,
             context,
+            asked_tools: AskedTools::default(),
+            tools: None,
             approval: None,
         };
         let handle =

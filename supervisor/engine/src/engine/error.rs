@@ -111,6 +111,16 @@ pub enum EngineError {
     /// No such execution, or not this tenant's, or its result is not kept any more.
     #[error("there is no execution {0:?} in this session, or its result is not kept any more")]
     UnknownExecution(String),
+    /// A server of tools does not say what it has.
+    #[error("tool server {0:?} cannot be used: {1}")]
+    ToolServer(String, String),
+    #[error("there is no call {0:?} in this execution")]
+    UnknownCall(String),
+    #[error("call {0:?} was answered, with another answer")]
+    CallAnswered(String),
+    /// Its time is up, its code was interrupted or has withdrawn it, or its execution is over.
+    #[error("call {0:?} waits no more: late, given up by its code, or its execution is over")]
+    CallOver(String),
     #[error("events are not kept for ever: the first that is there is {first}")]
     EventsGone { first: u64 },
     #[error("this Idempotency-Key was used for another request: another path or body")]
@@ -245,6 +255,10 @@ impl EngineError {
             Self::ImagesFull { .. } => "images_full",
             Self::Image(_) => "image_failed",
             Self::UnknownExecution(_) => "unknown_execution",
+            Self::ToolServer(..) => "tool_server_unavailable",
+            Self::UnknownCall(_) => "unknown_call",
+            Self::CallAnswered(_) => "call_answered",
+            Self::CallOver(_) => "call_over",
             Self::EventsGone { .. } => "events_gone",
             Self::KeyReused => "idempotency_key_reused",
             Self::ResultGone => "result_gone",

@@ -9,8 +9,12 @@ use tokio::task::JoinHandle;
 use vivarium_api_types::{
     ApprovalSpec, CommandRequest, ExecuteRequest, ExecutionKind, Outcome, RunRequest,
 };
-use vivarium_protocol::message::{Transient, Work};
+use vivarium_protocol::message::Work;
 use vivarium_protocol::outcome::Cause;
+
+mod refusal;
+
+use refusal::{no_pipe, refused};
 
 use super::idempotency::{Claim, IdempotencyKey, Product, Slot};
 use super::{Engine, EngineError, request};
@@ -67,6 +71,13 @@ impl ExecutionHandle {
     fn again(record: Arc<ExecutionLog>) -> Self {
         let _attached = record.attach();
         Self { session_id: String::new(), record, is_replay: true, gone: None, _attached }
+    }
+
+    /// For an execution that is known by its id.
+    pub(super) fn of(session_id: &str, record: Arc<ExecutionLog>) -> Self {
+        let _attached = record.attach();
+        let session_id = session_id.to_owned();
+        Self { session_id, record, is_replay: false, gone: None, _attached }
     }
 
     /// Its id in its session.
@@ -295,6 +306,7 @@ impl Engine {
         session_created: bool,
         reservation: Option<Reservation>,
     ) -> Result<ExecutionHandle, EngineError> {
+        self.add_tools(session, &mut spec).await?;
         let reservation = match reservation {
             // It was for the request's body too, which is gone.
             Some(mut reservation) => {
@@ -312,6 +324,9 @@ impl Engine {
             let (pipe, read_end) = StdinPipe::new().map_err(no_pipe)?;
             record.set_stdin(pipe);
             spec.descriptor = Some(read_end);
+        }
+        if spec.tools.is_some() {
+            record.make_callable();
         }
         record.is_of(match spec.work {
             Work::Command(_) => ExecutionKind::Command,
@@ -372,29 +387,4 @@ async fn end_with(session: Arc<Session>, record: Arc<ExecutionLog>) {
     }
     drop(record);
     session.close(Cause::Deleted).await;
-}
-
-fn no_pipe(error: std::io::Error) -> EngineError {
-    match Transient::of(error.raw_os_error().unwrap_or(0)) {
-        Some(Transient::Descriptors) => EngineError::NoDescriptors,
-        _ => EngineError::Internal(format!("make a pipe for a command: {error}")),
-    }
-}
-
-/// A session's refusal in the engine's words.
-fn refused(refusal: Refusal, session_id: &str, depth: usize) -> EngineError {
-    match refusal {
-        Refusal::QueueFull => EngineError::QueueFull { depth },
-        Refusal::TooManyCommands => EngineError::TooManyCommands { max: session::MAX_COMMANDS },
-        Refusal::OverQuota(exceeded) => EngineError::QuotaExceeded(exceeded),
-        Refusal::Busy => EngineError::Busy,
-        Refusal::UnknownContext => EngineError::UnknownContext(String::new()),
-        Refusal::NotSurvivable => EngineError::invalid(
-            "survives_reset",
-            "a reset of this session ends every process: it has no cgroup layer",
-        ),
-        Refusal::NotStarted(failure) => EngineError::NotStarted(failure),
-        Refusal::Suspended => EngineError::Suspended(session_id.to_owned()),
-        Refusal::Gone => EngineError::UnknownSession(session_id.to_owned()),
-    }
 }

@@ -43,7 +43,14 @@ pub(super) async fn run(engine: Weak<Inner>, every: Duration, deadlines: Arc<Not
     loop {
         let Some(engine) = engine.upgrade() else { return };
         engine.host.results.forget_expired();
-        for session in engine.registry.all().into_iter().filter(|session| session.claim_expired()) {
+        let is_due = |session: &Arc<Session>| {
+            // Whoever follows a process in the background uses its session.
+            if session.is_unused() && engine.host.results.is_followed(&session.identity) {
+                session.touch();
+            }
+            session.claim_expired()
+        };
+        for session in engine.registry.all().into_iter().filter(is_due) {
             // Each on its own: one that dies slowly must not keep the others alive.
             tokio::spawn(Engine { inner: Arc::clone(&engine) }.reap(session));
         }

@@ -18,11 +18,13 @@ use crate::settings::{Approval, Settings};
 
 mod floor;
 mod patch;
+mod tools;
 mod valid_id;
 mod work;
 
 pub use floor::too_low;
 pub(super) use patch::patched;
+pub(super) use tools::{may_have_tools, server, tool_set, tools};
 use valid_id::MAX_NAME_BYTES;
 pub use valid_id::is_valid_id;
 pub(super) use work::{code, command, roots, run};

@@ -33,6 +33,7 @@ use crate::session::Results;
 use crate::session::registry::Registry;
 use crate::session::transfer::TransferLimiter;
 use crate::settings::{Mode, Settings};
+use crate::tool_servers::ToolServers;
 
 impl Engine {
     /// Starts an engine. Call it in a tokio runtime.
@@ -72,7 +73,9 @@ impl Engine {
         let memory = Arc::new(memory);
         let pools = Pools::new(pools::bounds(&settings), &host.metrics, &registry, &memory);
         let deadlines: Arc<Notify> = Arc::default();
+        let tool_servers = ToolServers::new(Arc::clone(&host.egress));
         let inner = Arc::new(Inner {
+            tool_servers,
             deadlines: Arc::clone(&deadlines),
             settings: RwLock::new(settings.into()),
             host,
@@ -95,7 +98,9 @@ impl Engine {
 
 /// Takes our part of the host, and clears it.
 async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Host, StartError> {
-    let open = settings.server.listen.iter().find(|address| !ListenAddr::is_local(address));
+    let e2b = settings.e2b.listen.iter().filter(|_| settings.dialects.e2b);
+    let mut all = settings.server.listen.iter().chain(e2b);
+    let open = all.find(|address| !ListenAddr::is_local(address));
     if let (Some(why), Some(address)) = (settings.why_local_only(), open) {
         return Err(StartError::OpenToOthers { address: address.to_string(), why });
     }

@@ -23,9 +23,9 @@ use crate::egress::{Accounting, Egress, GateLaunch};
 use crate::memory::{Memory, MemoryReading};
 use crate::passt::NoPasta;
 use crate::settings::{
-    AgentBinary, Approval, Audit, Builds, CheckpointMode, Egress as EgressSettings, Environment,
-    Homes, Images, LogFormat, Mode, Packages, Preview, Sandbox, Server, Session, Settings, Tenant,
-    Usage,
+    AgentBinary, Approval, Audit, Builds, CallBounds, CheckpointMode, Egress as EgressSettings,
+    Environment, Homes, Images, LogFormat, Mode, Packages, Preview, Sandbox, Server, Session,
+    Settings, Tenant, Usage,
 };
 use crate::template::Template;
 
@@ -78,6 +78,14 @@ pub fn settings() -> Settings {
             queue_depth: 4,
             results_kept: Duration::from_secs(600),
             event_buffer_bytes: 1 << 20,
+            tools: true,
+            calls: CallBounds {
+                timeout: Duration::from_secs(60),
+                max_timeout: Duration::from_secs(600),
+                max_wait: Duration::from_secs(600),
+                max_calls: 10_000,
+            },
+            tool_servers: vec![],
             memory_reserve_mb: 1,
             max_memory_pressure_percent: 100,
             pool_cpu_share: 1.0,
@@ -113,6 +121,8 @@ pub fn settings() -> Settings {
             max_at_once: 2,
         },
         preview: Preview { url: None, lifetime: Duration::from_secs(3600) },
+        dialects: Default::default(),
+        e2b: Default::default(),
         egress: EgressSettings::default(),
         packages: Packages::default(),
         approval: Approval::default(),
@@ -120,6 +130,7 @@ pub fn settings() -> Settings {
             flush_interval: Duration::from_secs(3600),
             keep: Duration::from_secs(86_400),
         },
+        tool_servers: BTreeMap::new(),
         environments: BTreeMap::from([("default".to_owned(), Environment::default())]),
         tenant_sources: Default::default(),
         tenants: BTreeMap::new(),

@@ -33,6 +33,7 @@ use crate::cgroup::Scope;
 
 mod approval;
 mod beside;
+mod calling;
 mod cgroup_events;
 mod commands;
 mod context;

@@ -86,6 +86,11 @@ impl Session {
         (idle_end + status.adjustable.idle_timeout).saturating_duration_since(now)
     }
 
+    /// Whether its time without use is up.
+    pub fn is_unused(&self) -> bool {
+        Self::idle_left(&self.status()).is_zero()
+    }
+
     /// Whether it is due to be reaped. Only the first who asks is told so.
     #[must_use]
     pub fn claim_expired(&self) -> bool {

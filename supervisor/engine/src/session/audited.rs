@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vivarium_api_types::{LimitsInfo, Outcome};
+use vivarium_api_types::{CallOutcome, LimitsInfo, Outcome};
 use vivarium_audit::{
     AuditLog, Captured, EgressCounts, Event, ExecutionEnded, ExecutionStarted, Hash,
-    SessionCreated, SessionEnded, Usage, WorkHash, Written,
+    SessionCreated, SessionEnded, ToolCall, Usage, WorkHash, Written,
 };
 use vivarium_protocol::message::{CommandSpec, ExecutionNumber, Work};
 use vivarium_protocol::outcome::Cause;
@@ -15,6 +15,9 @@ use vivarium_protocol::policy::Limits;
 use super::{Identity, Session};
 use crate::egress::{Counting, Counts, SessionEgress};
 use crate::observe::{Observer, Printed};
+
+/// The most characters of a tool's name that are recorded: code may give any.
+const MAX_TOOL_CHARS: usize = 64;
 
 /// Of an execution, what its lines say of the request.
 #[derive(Debug)]
@@ -80,6 +83,35 @@ pub(super) fn ended(session: &Session, observer: &Observer, cause: Cause, starte
             executions: usage.executions,
             cpu_ms: whole(usage.cpu_ms),
             memory_peak_bytes: usage.memory_peak_bytes,
+        }))
+    });
+}
+
+/// A call of a tool that is over.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Called<'a> {
+    pub(super) execution: ExecutionNumber,
+    pub(super) call: Option<u64>,
+    pub(super) tool: &'a str,
+    pub(super) server: Option<&'a str>,
+    pub(super) bytes: usize,
+    pub(super) outcome: CallOutcome,
+    pub(super) after: Duration,
+}
+
+pub(super) fn called(identity: &Identity, called: Called<'_>, observer: &Observer) {
+    let Some(audit) = observer.audit() else { return };
+    audit.record(|| {
+        Event::ToolCall(Box::new(ToolCall {
+            tenant: identity.tenant.clone(),
+            session: identity.id.clone(),
+            execution: called.execution,
+            call: called.call,
+            tool: called.tool.chars().take(MAX_TOOL_CHARS).collect(),
+            server: called.server.map(str::to_owned),
+            arguments_bytes: called.bytes as u64,
+            outcome: called.outcome.into(),
+            duration_ms: millis(called.after),
         }))
     });
 }

@@ -44,7 +44,11 @@ impl Awaited {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Deadline(Option<(Instant, Awaited)>);
+pub(super) struct Deadline {
+    at: Option<(Instant, Awaited)>,
+    /// What code had left as its clock was stopped, while it is.
+    stopped: Option<Duration>,
+}
 
 impl Deadline {
     /// Waits for `awaited` from now. `timeout` is the execution's.
@@ -57,20 +61,36 @@ impl Deadline {
             Awaited::GivingWay => timing.interrupt_grace,
         };
         // A time too far away to be counted is never reached.
-        self.0 = Instant::now().checked_add(within).map(|at| (at, awaited));
+        self.at = Instant::now().checked_add(within).map(|at| (at, awaited));
+        self.stopped = None;
     }
 
     pub(super) const fn clear(&mut self) {
-        self.0 = None;
+        (self.at, self.stopped) = (None, None);
+    }
+
+    /// Stops the clock of code, which waits for others.
+    pub(super) fn stop_clock(&mut self) {
+        if let Some((at, Awaited::Code)) = self.at {
+            self.stopped = Some(at.saturating_duration_since(Instant::now()));
+            self.at = None;
+        }
+    }
+
+    /// Has it go on.
+    pub(super) fn start_clock(&mut self) {
+        if let Some(left) = self.stopped.take() {
+            self.at = Instant::now().checked_add(left).map(|at| (at, Awaited::Code));
+        }
     }
 
     /// When it is.
     pub(super) fn at(self) -> Option<Instant> {
-        self.0.map(|(at, _)| at)
+        self.at.map(|(at, _)| at)
     }
 
     /// What did not come, if that was to be by now.
     pub(super) fn passed_by(self, now: Instant) -> Option<Awaited> {
-        self.0.filter(|(at, _)| *at <= now).map(|(_, awaited)| awaited)
+        self.at.filter(|(at, _)| *at <= now).map(|(_, awaited)| awaited)
     }
 }

@@ -1,6 +1,7 @@
 //! What a session is given to run.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -10,6 +11,7 @@ use vivarium_protocol::message::{
 };
 
 use super::AwaitedApproval;
+use super::calls::tool::{AskedTools, ToolSet};
 use super::execution_log::LogWriter;
 use crate::budget::Reservation;
 use crate::quotas::{Exceeded, Slot};
@@ -33,6 +35,10 @@ pub struct WorkSpec {
     pub survives_reset: bool,
     /// The context that is to run it, by its name; the first if there is none.
     pub context: Option<String>,
+    /// What its request has of tools.
+    pub asked_tools: AskedTools,
+    /// What its code can call, with what its session has.
+    pub tools: Option<Arc<ToolSet>>,
     /// What holds for it at least, whatever the rule of its tenant and session.
     pub approval: Option<ApprovalRule>,
 }
@@ -107,6 +113,8 @@ impl WorkSpec {
             descriptor,
             survives_reset: false,
             context,
+            asked_tools: AskedTools::default(),
+            tools: None,
             approval: None,
         }
     }
@@ -143,7 +151,8 @@ impl WorkSpec {
         };
         let files = self.files.iter().map(|file| file.name.len() + file.data.len() + 16);
         let outputs = self.outputs.iter().map(|output| output.name.len() + 16);
-        work + files.chain(outputs).sum::<usize>()
+        let tools = self.tools.as_ref().map_or(0, |tools| tools.bytes());
+        work + files.chain(outputs).sum::<usize>() + tools
     }
 }
 

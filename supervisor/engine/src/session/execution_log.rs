@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use vivarium_api_types::{ExecutionKind, ExecutionSummary, Outcome, Progress};
 use vivarium_protocol::message::ExecutionNumber;
 
+use super::calls::table::CallTable;
 use super::{Refusal, StdinPipe};
 use crate::budget::Reservation;
 
@@ -72,6 +73,8 @@ pub struct ExecutionLog {
     reservation: OnceLock<Reservation>,
     /// The standard input of a command that others write to.
     stdin: OnceLock<StdinPipe>,
+    /// The calls of code that may make some.
+    calls: OnceLock<Arc<CallTable>>,
     kind: OnceLock<ExecutionKind>,
     pub submitted_at: Timestamp,
     started_at: OnceLock<Timestamp>,
@@ -118,6 +121,7 @@ impl ExecutionLog {
             ended: Arc::default(),
             reservation: OnceLock::new(),
             stdin: OnceLock::new(),
+            calls: OnceLock::new(),
             kind: OnceLock::new(),
             submitted_at: Timestamp::now(),
             started_at: OnceLock::new(),
@@ -196,9 +200,24 @@ impl ExecutionLog {
         Attached { log: Arc::clone(self) }
     }
 
+    /// Whether it runs, and somebody is attached.
+    pub fn is_followed(&self) -> bool {
+        self.lock().attached > 0 && !matches!(self.stage(), Stage::Done(_) | Stage::Refused(_))
+    }
+
     /// Has others write to its standard input.
     pub(crate) fn set_stdin(&self, pipe: StdinPipe) {
         self.stdin.get_or_init(|| pipe);
+    }
+
+    /// Its calls, where it may make some.
+    pub(crate) fn calls(&self) -> Option<&Arc<CallTable>> {
+        self.calls.get()
+    }
+
+    /// Lets it make calls.
+    pub(crate) fn make_callable(&self) {
+        self.calls.get_or_init(Arc::default);
     }
 
     /// Its standard input, if others write to that.

@@ -74,6 +74,7 @@ fn shown(who: &Identity, number: ExecutionNumber, spec: &WorkSpec) -> ApprovalEx
         network: who.network,
         env,
         files: spec.files.iter().take(MAX_SHOWN_FILES).map(|file| file.name.clone()).collect(),
+        tools: spec.tools.iter().flat_map(|tools| tools.names()).map(str::to_owned).collect(),
         timeout_ms: u64::try_from(spec.timeout.as_millis()).unwrap_or(u64::MAX),
     }
 }
@@ -113,6 +114,10 @@ fn digest(who: &Identity, spec: &WorkSpec) -> Hash {
     }
     for InputFile { name, data } in &spec.files {
         parts.extend([name.clone().into(), data.clone()]);
+    }
+    // The same code does something else where it can call something else.
+    if let Some(tools) = &spec.tools {
+        parts.extend([b"tools".to_vec(), tools.declaration().to_vec()]);
     }
     let mut whole = Vec::new();
     for part in parts {

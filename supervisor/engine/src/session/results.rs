@@ -121,6 +121,13 @@ impl Results {
         found
     }
 
+    /// Whether a client follows an execution of this session that is not over.
+    pub fn is_followed(&self, who: &Identity) -> bool {
+        let inner = self.lock();
+        let own = inner.records.range(key(who, 0)..=key(who, ExecutionNumber::MAX));
+        own.map(|(_, record)| record).any(|record| record.is_followed())
+    }
+
     /// The executions of a tenant's session with a number below this one, newest first.
     pub fn before(
         &self,

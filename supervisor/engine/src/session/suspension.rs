@@ -34,6 +34,11 @@ impl Session {
         self.spec.get_or_init(|| spec);
     }
 
+    /// What it was asked for, once it is known.
+    pub(crate) fn asked_spec(&self) -> Option<&SessionSpec> {
+        self.spec.get()
+    }
+
     /// What another session has to be asked for to be as this one is now.
     pub(crate) fn spec(&self, settings: &Settings) -> SessionSpec {
         let Adjustable { limits, metadata, idle_timeout, deadline } = self.adjustable();

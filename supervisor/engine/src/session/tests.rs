@@ -19,6 +19,7 @@ use vivarium_protocol::units::Limit;
 use vivarium_audit::AuditLog;
 use vivarium_metrics::Metrics;
 
+use super::calls::tool::AskedTools;
 use super::execution_log::{Attached, ExecutionLog};
 use super::output::tests::limits;
 use super::{
@@ -33,6 +34,7 @@ use crate::observe::Observer;
 use crate::template::Template;
 
 mod backpressure;
+mod calls;
 mod clients;
 mod commands;
 mod contexts;
@@ -190,6 +192,9 @@ impl Bench {
 
     async fn submit_spec(&self, spec: WorkSpec) -> Reply {
         let (log, writer) = ExecutionLog::new(1 << 20, spec.cancel_on_disconnect);
+        if spec.tools.is_some() {
+            log.make_callable();
+        }
         let attached = log.attach();
         let execution = QueuedExecution::new(spec, false, false, writer, self.account.hold(0));
         assert!(self.session.send(Command::Execute(Box::new(execution))).await);
@@ -232,6 +237,8 @@ fn spec(work: Work, timeout: Duration, cancel_on_disconnect: bool) -> WorkSpec {
         descriptor: None,
         survives_reset: false,
         context: None,
+        asked_tools: AskedTools::default(),
+        tools: None,
         approval: None,
     }
 }

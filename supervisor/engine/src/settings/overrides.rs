@@ -36,7 +36,7 @@ const NETWORKS: [Overridable<Sandbox>; 2] = [
     ("allowed_networks", |to, from| to.allowed_networks.clone_from(&from.allowed_networks)),
 ];
 
-const SESSION: [Overridable<Session>; 7] = [
+const SESSION: [Overridable<Session>; 13] = [
     ("exec_timeout", |to, from| to.exec_timeout = from.exec_timeout),
     ("max_exec_timeout", |to, from| to.max_exec_timeout = from.max_exec_timeout),
     ("interrupt_grace", |to, from| to.interrupt_grace = from.interrupt_grace),
@@ -44,6 +44,12 @@ const SESSION: [Overridable<Session>; 7] = [
     ("max_lifetime", |to, from| to.max_lifetime = from.max_lifetime),
     ("queue_depth", |to, from| to.queue_depth = from.queue_depth),
     ("results_kept", |to, from| to.results_kept = from.results_kept),
+    ("tools", |to, from| to.tools = from.tools),
+    ("call_timeout", |to, from| to.calls.timeout = from.calls.timeout),
+    ("max_call_timeout", |to, from| to.calls.max_timeout = from.calls.max_timeout),
+    ("max_call_wait", |to, from| to.calls.max_wait = from.calls.max_wait),
+    ("max_calls", |to, from| to.calls.max_calls = from.calls.max_calls),
+    ("tool_servers", |to, from| to.tool_servers.clone_from(&from.tool_servers)),
 ];
 
 const APPROVAL: [Overridable<Approval>; 6] = [

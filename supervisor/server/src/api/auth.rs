@@ -3,7 +3,7 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, StatusCode, header};
 use jiff::Timestamp;
 use vivarium_api_types::{Scope, TokenHash};
 use vivarium_engine::settings::{DEFAULT_TENANT, Settings, TenantToken};
@@ -41,10 +41,27 @@ pub(super) fn admit<'a>(
     parts: &Parts,
     required: Scope,
 ) -> Result<(&'a str, &'a TenantToken), Problem> {
-    let presented = authenticate(settings, &parts.headers);
+    let presented = presented(settings, &parts.extensions, &parts.headers);
     let presented =
         presented.and_then(|found| scopes::check(found.1.scopes, required).map(|()| found));
     presented.inspect_err(|refusal| refused(api, parts, refusal))
+}
+
+/// The token that a client has shown to a dialect, by its hash. Only a dialect puts this into the
+/// extensions of a request; `None` stands for one that was shown while there were no tenants.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shown(pub(super) Option<TokenHash>);
+
+/// The token that is presented, or stood for, and its tenant.
+pub(super) fn presented<'a>(
+    settings: &'a Settings,
+    extensions: &Extensions,
+    headers: &HeaderMap,
+) -> Result<(&'a str, &'a TenantToken), Problem> {
+    match extensions.get::<Shown>() {
+        Some(Shown(hash)) => of_hash(settings, hash.as_ref()),
+        None => authenticate(settings, headers),
+    }
 }
 
 /// Has the audit log say that somebody was not let in.
@@ -79,8 +96,14 @@ pub(super) fn authenticate<'a>(
         return Err(refuse(Challenge::NoToken, detail));
     };
     let token = value.to_str().ok().and_then(bearer).filter(|_| values.next().is_none());
-    let Some((tenant, token)) = token.and_then(|token| settings.token(&TokenHash::of(token)))
-    else {
+    of_hash(settings, token.map(TokenHash::of).as_ref())
+}
+
+fn of_hash<'a>(
+    settings: &'a Settings,
+    hash: Option<&TokenHash>,
+) -> Result<(&'a str, &'a TenantToken), Problem> {
+    let Some((tenant, token)) = hash.and_then(|hash| settings.token(hash)) else {
         let detail = "this is the token of no tenant: it may be mistyped, or no longer be valid";
         return Err(refuse(Challenge::InvalidToken, detail));
     };

@@ -19,8 +19,8 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
 use vivarium_api_types::{
-    AwaitingApprovalEvent, Content, DisplayEvent, DoneEvent, MimeBundle, OutcomeForm, OutputEvent,
-    StartedEvent, ValueInfo,
+    AwaitingApprovalEvent, CallEndedEvent, CallEvent, Content, DisplayEvent, DoneEvent, MimeBundle,
+    OutcomeForm, OutputEvent, StartedEvent, ValueInfo,
 };
 use vivarium_engine::budget::{Account, Full, Reserved};
 use vivarium_engine::session::execution_log::{
@@ -117,7 +117,7 @@ pub(super) fn described() -> MediaType {
     let text = ObjectBuilder::new().schema_type(Type::String).description(Some(
         "Server-sent events, each with its number as `id`, its name as `event`, and JSON as \
          `data`: `awaiting_approval` (AwaitingApprovalEvent), `started` (StartedEvent), `stdout` and `stderr` (OutputEvent), `display` \
-         (DisplayEvent), `result` (ValueInfo), `error` (the `exception` of an Outcome), and as \
+         (DisplayEvent), `call` (CallEvent), `call_ended` (CallEndedEvent), `result` (ValueInfo), `error` (the `exception` of an Outcome), and as \
          the last `done` (DoneEvent).",
     ));
     ContentBuilder::new().schema(Some(text)).build()
@@ -166,6 +166,8 @@ pub(super) fn respond(
 #[serde(untagged)]
 enum Data<'a> {
     AwaitingApproval(&'a AwaitingApprovalEvent),
+    Call(&'a CallEvent),
+    CallEnded(&'a CallEndedEvent),
     Started(StartedEvent<'a>),
     Output(OutputEvent<'a>),
     Display(DisplayEvent<'a>),
@@ -211,6 +213,8 @@ fn encode_one(event: &Event, content: Content, frame: &mut Vec<u8>) {
         EventKind::AwaitingApproval(awaiting) => {
             ("awaiting_approval", Data::AwaitingApproval(awaiting))
         }
+        EventKind::Call(call) => ("call", Data::Call(call)),
+        EventKind::CallEnded(ended) => ("call_ended", Data::CallEnded(ended)),
         EventKind::Output(stream, text) => {
             let name = match stream {
                 Stream::Stdout => "stdout",

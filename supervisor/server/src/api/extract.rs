@@ -221,7 +221,7 @@ pub(super) async fn read_optional_json(
 
 /// The whole body, if it is not too large or slow and the tenant's budget has room for it. It counts
 /// twice, as received and as parsed. A body with a `Content-Length` is not read before there is room.
-async fn read(
+pub(super) async fn read(
     parts: &mut Parts,
     body: Body,
     api: &Shared,
@@ -267,7 +267,7 @@ async fn read(
     Ok((bytes.into(), reservation))
 }
 
-fn too_large(max: usize) -> Problem {
+pub(super) fn too_large(max: usize) -> Problem {
     let detail = format!("the body is over the maximum of {max} bytes (server.max_body_bytes)");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }

@@ -10,7 +10,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header, uri::Authority};
+use axum::http::{Extensions, HeaderMap, StatusCode, Uri, header, uri::Authority};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -25,28 +25,44 @@ pub(super) enum Local {
 }
 
 pub(super) async fn check(State(api): State<Shared>, request: Request, next: Next) -> Response {
-    let engine = &api.engine;
-    let local = request.extensions().get::<Local>().copied();
-    let headers = request.headers();
-    if request.extensions().get::<Activity>().is_some_and(|activity| activity.is_reserve)
+    if is_full(request.extensions())
         && !(is_health_check(request.uri()) || request.uri().path() == "/metrics")
     {
-        let detail = "every connection has a request that is being answered";
-        let status = StatusCode::SERVICE_UNAVAILABLE;
-        let problem = Problem::new(status, "too_many_connections", detail).retry_after(1);
-        return ([(header::CONNECTION, "close")], problem).into_response();
+        return ([(header::CONNECTION, "close")], full()).into_response();
     }
     // Neither kind of host ever reaches what is behind the other.
     if api.preview.is_for(&request) {
         return preview::serve(&api, request).await;
     }
-    let is_tenant = || auth::authenticate(&engine.settings(), headers).is_ok();
-    match refuse(local, request.uri(), headers) {
-        Some(problem) if problem.status != StatusCode::FORBIDDEN || !is_tenant() => {
-            problem.into_response()
-        }
-        _ => next.run(request).await,
+    match refusal(&api, request.extensions(), request.uri(), request.headers()) {
+        Some(problem) => problem.into_response(),
+        None => next.run(request).await,
     }
+}
+
+/// Whether this connection is one that is kept for health checks.
+pub(super) fn is_full(extensions: &Extensions) -> bool {
+    extensions.get::<Activity>().is_some_and(|activity| activity.is_reserve)
+}
+
+/// What is answered where every other connection is busy.
+pub(super) fn full() -> Problem {
+    let detail = "every connection has a request that is being answered";
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    Problem::new(status, "too_many_connections", detail).retry_after(1)
+}
+
+/// Why a request is refused that a page may have caused.
+pub(super) fn refusal(
+    api: &Shared,
+    extensions: &Extensions,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Option<Problem> {
+    let local = extensions.get::<Local>().copied();
+    let is_tenant = || auth::authenticate(&api.engine.settings(), headers).is_ok();
+    refuse(local, uri, headers)
+        .filter(|problem| problem.status != StatusCode::FORBIDDEN || !is_tenant())
 }
 
 fn is_health_check(uri: &Uri) -> bool {

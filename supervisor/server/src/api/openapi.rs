@@ -7,8 +7,8 @@ use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 use vivarium_api_types::{
-    AwaitingApprovalEvent, DisplayEvent, DoneEvent, ExecutionInfo, FileEventInfo, Outcome,
-    OutputEvent, StartedEvent, ValueInfo,
+    AwaitingApprovalEvent, CallEndedEvent, CallEvent, DisplayEvent, DoneEvent, ExecutionInfo,
+    FileEventInfo, Outcome, OutputEvent, StartedEvent, ValueInfo, WaitingReply,
 };
 
 use super::{problem, routes};
@@ -34,6 +34,9 @@ mod properties;
         OutputEvent,
         DisplayEvent,
         DoneEvent,
+        CallEvent,
+        CallEndedEvent,
+        WaitingReply,
         FileEventInfo
     ))
 )]
@@ -122,6 +125,7 @@ fn of_parameter(name: &str) -> Option<&'static str> {
     match name {
         "id" => Some("Id of the session"),
         "execution_id" => Some("Id of the execution"),
+        "call_id" => Some("Id of the call"),
         "context" => Some("Id of the context; `main` is the one that every session has"),
         "If-Range" => Some("The `ETag` of an earlier answer: without it the whole file is sent"),
         "If-None-Match" => Some("The `ETag` of an earlier answer: 304 if the file is the same"),

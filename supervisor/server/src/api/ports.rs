@@ -31,7 +31,7 @@ mod response;
 mod tunnel;
 
 use head_limit::HeadLimit;
-pub(super) use request::Front;
+pub(super) use request::{Front, wants_websocket};
 
 /// How long a server may take for the head of its answer, the client waiting.
 const HEAD_WITHIN: Duration = Duration::from_secs(600);

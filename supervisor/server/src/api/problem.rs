@@ -142,6 +142,7 @@ impl From<EngineError> for Problem {
             | EngineError::UnknownCheckpoint(_)
             | EngineError::UnknownExecution(_)
             | EngineError::UnknownApproval(_)
+            | EngineError::UnknownCall(_)
             | EngineError::UnknownEnvironment(_)
             | EngineError::UnknownFile(_) => StatusCode::NOT_FOUND,
             EngineError::ExecutionsDenied => StatusCode::FORBIDDEN,
@@ -152,6 +153,7 @@ impl From<EngineError> for Problem {
             | EngineError::CheckpointsOff
             | EngineError::MainContext
             | EngineError::ApprovalEnded(_)
+            | EngineError::CallAnswered(_)
             | EngineError::BuildRunning(_)
             | EngineError::Busy
             | EngineError::Suspended(_)
@@ -165,7 +167,9 @@ impl From<EngineError> for Problem {
             | EngineError::NotAFile { .. }
             | EngineError::FileRefused { .. }
             | EngineError::FileExists { .. } => StatusCode::CONFLICT,
-            EngineError::EventsGone { .. } | EngineError::ResultGone => StatusCode::GONE,
+            EngineError::EventsGone { .. } | EngineError::ResultGone | EngineError::CallOver(_) => {
+                StatusCode::GONE
+            }
             EngineError::Invalid { .. }
             | EngineError::Missing { .. }
             | EngineError::KeyReused
@@ -177,7 +181,7 @@ impl From<EngineError> for Problem {
             EngineError::NoSpace { .. } | EngineError::EnvironmentsFull { .. } => {
                 StatusCode::INSUFFICIENT_STORAGE
             }
-            EngineError::PortClosed(_) => StatusCode::BAD_GATEWAY,
+            EngineError::PortClosed(_) | EngineError::ToolServer(..) => StatusCode::BAD_GATEWAY,
             EngineError::NoAnswer(_) | EngineError::PortTimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
             EngineError::QueueFull { .. }
             | EngineError::TooManyCommands { .. }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use axum::http::StatusCode;
 
 use super::Problem;
-use crate::suggest;
+use vivarium_config::suggest;
 
 /// The most that is repeated of what a client sent, in characters.
 const MAX_SHOWN_CHARS: usize = 80;

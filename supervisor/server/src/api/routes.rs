@@ -8,6 +8,7 @@ use super::{Problem, Shared};
 mod admin;
 mod approvals;
 mod assist;
+mod calls;
 mod checkpoints;
 mod commands;
 mod contexts;
@@ -32,6 +33,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .merge(checkpoints::routes())
         .merge(image_store::routes())
         .merge(executions::routes())
+        .merge(calls::routes())
         .merge(outputs::routes())
         .merge(commands::routes())
         .merge(contexts::routes())

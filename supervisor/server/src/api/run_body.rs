@@ -11,16 +11,19 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::header::{Header, HeaderBuilder};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 use utoipa::openapi::{Ref, RefOr, Response as Described, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
 use vivarium_api_types::{
-    Answered, CommandRequest, ExecuteRequest, OutcomeForm, RunRequest, SessionSpec,
+    Answered, CommandRequest, ExecuteRequest, OutcomeForm, RunRequest, SessionSpec, WaitingReply,
+    WaitingStatus,
 };
 use vivarium_engine::budget::Reservation;
-use vivarium_engine::{Engine, ExecutionHandle, ExecutionOptions, IdempotencyKey, ResponseMode};
+use vivarium_engine::{
+    Engine, EngineError, ExecutionHandle, ExecutionOptions, IdempotencyKey, ResponseMode, Round,
+};
 
 use super::connections::Activity;
 use super::{Problem, Shared, events, extract, reply};
@@ -200,6 +203,80 @@ pub(super) async fn respond(
         }
     };
     Ok(replayed(response, is_replay))
+}
+
+/// Answers with the outcome of an execution, or with its calls that wait.
+pub(super) async fn respond_round(
+    handle: ExecutionHandle,
+    form: OutcomeForm,
+    session_id: &str,
+    engine: &Engine,
+    tenant: &str,
+) -> Result<Response, Problem> {
+    let is_replay = handle.is_replay;
+    let response = match handle.round().await {
+        Round::Over => {
+            let outcome = handle.outcome().await?;
+            let weight = outcome.weight_bytes() * form.copies();
+            reply::json(engine, tenant, weight, || outcome.in_form(form)).await?
+        }
+        Round::Waiting { execution_id, calls } => {
+            let weight = calls.iter().map(|call| call.arguments.as_str().len()).sum();
+            let (session_id, status) = (session_id.to_owned(), WaitingStatus::Waiting);
+            let waiting = WaitingReply { execution_id, session_id, status, calls };
+            reply::json(engine, tenant, weight, || waiting).await?
+        }
+    };
+    Ok(replayed(response, is_replay))
+}
+
+/// How code that waits for answers in rounds is answered.
+pub(super) fn round_form(answer: Answer) -> Result<OutcomeForm, Problem> {
+    match answer.mode {
+        ResponseMode::Outcome => Ok(answer.form),
+        ResponseMode::Events(_) => Err(Problem::from(EngineError::Invalid {
+            field: "wait_for_calls".to_owned(),
+            reason: "events tell of calls: answer those, and follow on".to_owned(),
+        })),
+    }
+}
+
+/// The response of code that is run in rounds, for the OpenAPI document.
+pub(super) struct OutcomeOrCalls;
+
+impl IntoResponses for OutcomeOrCalls {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
+        let response = ResponseBuilder::new()
+            .description("What became of it, or the calls that it waits for")
+            .content("application/json", outcome_or_calls())
+            .build();
+        BTreeMap::from([("200".to_owned(), RefOr::T(response))])
+    }
+}
+
+/// The response of code, for the OpenAPI document.
+pub(super) struct OutcomeCallsOrEvents;
+
+impl IntoResponses for OutcomeCallsOrEvents {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
+        let response = ResponseBuilder::new()
+            .description(
+                "What became of it, its events as they happen, or the calls that it waits for",
+            )
+            .content("application/json", outcome_or_calls())
+            .content(events::EVENT_STREAM, events::described())
+            .header("Idempotent-Replayed", replayed_header())
+            .build();
+        BTreeMap::from([("200".to_owned(), RefOr::T(response))])
+    }
+}
+
+fn outcome_or_calls() -> Content {
+    let either = OneOfBuilder::new()
+        .item(Ref::from_schema_name("Outcome"))
+        .item(Ref::from_schema_name("WaitingReply"))
+        .build();
+    ContentBuilder::new().schema(Some(Schema::OneOf(either))).build()
 }
 
 /// The response of such a request, for the OpenAPI document.

@@ -47,6 +47,9 @@ const TABLE: &[(&str, &str, Scope)] = &[
     ("POST", "/v1/sessions/{id}/executions/{execution_id}/signal", Scope::Run),
     ("POST", "/v1/sessions/{id}/executions/{execution_id}/resize", Scope::Run),
     ("POST", "/v1/sessions/{id}/executions/{execution_id}/stdin", Scope::Run),
+    ("GET", "/v1/sessions/{id}/executions/{execution_id}/calls", Scope::Read),
+    ("POST", "/v1/sessions/{id}/executions/{execution_id}/calls/{call_id}", Scope::Run),
+    ("POST", "/v1/sessions/{id}/executions/{execution_id}/continue", Scope::Run),
     ("POST", "/v1/sessions/{id}/complete", Scope::Run),
     ("POST", "/v1/sessions/{id}/inspect", Scope::Run),
     ("POST", "/v1/sessions/{id}/is_complete", Scope::Run),
@@ -103,6 +106,29 @@ const TABLE: &[(&str, &str, Scope)] = &[
     ("GET", "/v1/admin/environments/{name}/build", Scope::Admin),
     ("GET", "/v1/admin/environments/{name}/build/log", Scope::Admin),
     ("POST", "/v1/admin/collect", Scope::Admin),
+    // What a dialect does with it takes the scopes of the routes above.
+    ("POST", "/mcp", Scope::Read),
+    ("GET", "/sse", Scope::Read),
+    ("POST", "/messages", Scope::Read),
+    (ANY, "/jupyter/{*path}", Scope::Read),
+    (ANY, "/librechat/{*path}", Scope::Read),
+    ("POST", "/tools", Scope::Read),
+    // On listeners of its own.
+    (ANY, "/", Scope::Read),
+    (ANY, "/{*e2b}", Scope::Read),
+];
+
+/// Routes of dialects, which are not in the document.
+#[cfg(test)]
+const DIALECTS: [&str; 8] = [
+    "/mcp",
+    "/sse",
+    "/messages",
+    "/jupyter/{*path}",
+    "/librechat/{*path}",
+    "/tools",
+    "/",
+    "/{*e2b}",
 ];
 
 /// The scope that a route takes; `None` if the table does not say.
@@ -168,7 +194,7 @@ mod tests {
         let undocumented = ["/v1/sessions/{id}/ports/{port}", "/v1/sessions/{id}/ports/{port}/"];
         let tabled: BTreeSet<_> = rows
             .iter()
-            .filter(|(_, path)| !undocumented.contains(path))
+            .filter(|(_, path)| !undocumented.contains(path) && !DIALECTS.contains(path))
             .map(|(method, path)| {
                 let method = if *method == ANY { "GET" } else { method };
                 (method.to_owned(), path.replace("{*", "{"))
@@ -180,7 +206,8 @@ mod tests {
     #[test]
     fn only_reading_is_done_with_the_scope_read() {
         for (method, path, scope) in TABLE {
-            assert!(*scope != Scope::Read || *method == "GET", "{method} {path}");
+            let is_read = *method == "GET" || DIALECTS.contains(path);
+            assert!(*scope != Scope::Read || is_read, "{method} {path}");
             let is_admin = path.starts_with("/v1/admin/");
             assert_eq!(*scope == Scope::Admin, is_admin, "{method} {path}");
         }

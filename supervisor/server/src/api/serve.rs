@@ -63,6 +63,19 @@ enum Accepted {
     Unix(UnixStream),
 }
 
+/// Where to serve.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    pub api: Vec<Listener>,
+    pub e2b: Vec<Listener>,
+}
+
+impl From<Vec<Listener>> for Listeners {
+    fn from(api: Vec<Listener>) -> Self {
+        Self { api, e2b: Vec::new() }
+    }
+}
+
 /// Serves the API until the sender of `stop` sends or is dropped, then answers the requests under
 /// way.
 ///
@@ -70,28 +83,27 @@ enum Accepted {
 /// [`ServeError`] if a listener can not be used at all.
 pub async fn serve(
     engine: Engine,
-    listeners: Vec<Listener>,
+    listeners: impl Into<Listeners> + Send,
     stop: oneshot::Receiver<()>,
 ) -> Result<(), ServeError> {
+    let Listeners { api: listeners, e2b } = listeners.into();
     let max = usize::try_from(engine.settings().server.max_connections).unwrap_or(usize::MAX);
     let metrics = engine.metrics();
-    let router = super::router(engine);
+    let api = Arc::new(super::Api::new(engine));
+    let own = super::dialects::e2b(&api);
+    let router = super::router(api);
+    let of_e2b = e2b.into_iter().map(|at| (at, own.clone()));
     let (stopping, stopped) = watch::channel(false);
     let mut accepting = JoinSet::new();
-    for listener in listeners {
+    let of_api = listeners.into_iter().map(|at| (at, router.clone()));
+    for (listener, router) in of_api.chain(of_e2b) {
         let socket = match listener {
             Listener::Tcp(tcp) => TcpListener::from_std(tcp).map(Socket::Tcp),
             Listener::Unix(unix) => UnixListener::from_std(unix).map(Socket::Unix),
         };
         let socket = socket.map_err(ServeError)?;
         let open = Connections::new(max, Arc::clone(&metrics));
-        accepting.spawn(accept(
-            socket,
-            router.clone(),
-            open,
-            Arc::clone(&metrics),
-            stopped.clone(),
-        ));
+        accepting.spawn(accept(socket, router, open, Arc::clone(&metrics), stopped.clone()));
     }
     // A sender that was dropped means the same.
     stop.await.unwrap_or(());
@@ -212,11 +224,13 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let delivery = Delivery::default();
     let switched = activity.clone();
     let stream = WriteTimeout::new(stream, PAUSE_AT_MOST, delivery.clone());
+    let stopping = Stopping(stopped.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(local);
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(activity.clone());
         request.extensions_mut().insert(delivery.clone());
+        request.extensions_mut().insert(stopping.clone());
         let request = request.map(|body| Tracked::request(body, activity.clone()));
         let (answering, activity) = (router.call(request), activity.clone());
         async move { Ok::<_, Infallible>(answering.await?.map(|body| Tracked::answer(body, activity))) }
@@ -251,6 +265,17 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         }
     }
     Ok(())
+}
+
+/// Tells an answer without an end of its own when the server stops.
+#[derive(Debug, Clone)]
+pub(super) struct Stopping(watch::Receiver<bool>);
+
+impl Stopping {
+    /// Resolves when the server stops.
+    pub(super) async fn begun(mut self) {
+        is_stopped(&mut self.0).await;
+    }
 }
 
 /// Resolves when the server stops, or its task is gone.

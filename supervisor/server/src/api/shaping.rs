@@ -27,7 +27,8 @@ pub(super) async fn shape(State(api): State<Shared>, mut request: Request, next:
     if !tenants.any(|tenant| tenant.quotas.transfer_rate.is_some()) {
         return next.run(request).await;
     }
-    let Ok((tenant, _)) = auth::authenticate(&settings, request.headers()) else {
+    let Ok((tenant, _)) = auth::presented(&settings, request.extensions(), request.headers())
+    else {
         return next.run(request).await;
     };
     let of_tenant = settings.tenants.get(tenant);

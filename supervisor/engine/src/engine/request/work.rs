@@ -14,10 +14,12 @@ use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::message::{CommandSpec, InputFile, ReprLimits, Stdin, Work};
 use vivarium_protocol::places::{ALIASES, Place, Root, TMP};
 
+use super::tools::tools;
 use super::{env, timeout};
 use crate::engine::EngineError;
 use crate::engine::processes::window_size;
 use crate::session::WorkSpec;
+use crate::session::calls::tool::AskedTools;
 use crate::settings::Settings;
 
 /// The longest path of a file, in bytes (`PATH_MAX`, less the workdir's own).
@@ -57,9 +59,20 @@ pub(in crate::engine) fn code(
             .filter(|relative| !relative.is_empty())
             .ok_or_else(|| EngineError::invalid("filename", NOT_IN_WORKDIR))?,
     };
+    if asked.wait_for_calls && asked.cancel_on_disconnect {
+        let reason = "a client that answers in rounds goes away after each (wait_for_calls)";
+        return Err(EngineError::invalid("cancel_on_disconnect", reason));
+    }
     let cwd = cwd.map(|cwd| self::cwd(settings, &cwd)).transpose()?;
     let spec = WorkSpec {
-        work: Work::Code { code, filename, cwd, env: variables(env)?, repr: repr_limits(repr)? },
+        work: Work::Code {
+            code,
+            filename,
+            cwd,
+            env: variables(env)?,
+            repr: repr_limits(repr)?,
+            tools: false,
+        },
         files: input_files(settings, files)?,
         outputs: output_files(settings, outputs)?,
         timeout: timeout(settings, timeout_ms)?,
@@ -68,6 +81,8 @@ pub(in crate::engine) fn code(
         descriptor: None,
         survives_reset: false,
         context,
+        asked_tools: tools(settings, asked.tools, asked.tools_as_globals, asked.tool_servers)?,
+        tools: None,
         approval: rule(asked.approval)?,
     };
     fitting(spec, "code")
@@ -149,6 +164,8 @@ pub(in crate::engine) fn command(
         descriptor: None,
         survives_reset,
         context: None,
+        asked_tools: AskedTools::default(),
+        tools: None,
         approval: rule(asked.approval)?,
     };
     fitting(spec, field)
@@ -194,9 +211,18 @@ pub(in crate::engine) fn run(
                 files,
                 outputs,
                 cancel_on_disconnect,
+                tools: asked.tools,
+                tools_as_globals: asked.tools_as_globals,
+                tool_servers: asked.tool_servers,
                 ..ExecuteRequest::default()
             };
             self::code(settings, request)?
+        }
+        None if !asked.tools.is_empty() => {
+            return Err(EngineError::invalid("tools", "they are for code"));
+        }
+        None if !asked.tool_servers.is_empty() => {
+            return Err(EngineError::invalid("tool_servers", "they are for code"));
         }
         None if filename.is_some() => {
             return Err(EngineError::invalid("filename", "it is for code"));

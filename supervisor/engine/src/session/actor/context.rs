@@ -15,7 +15,9 @@ use vivarium_protocol::outcome::Cause;
 use super::RunningExecution;
 use super::cgroup_events::Accounting;
 use super::kernels::Kernels;
+use crate::session::calls::channel::Calls;
 use crate::session::deadlines::Deadline;
+use crate::session::execution_log::ExecutionLog;
 use crate::session::{ContextRefusal, QueuedExecution, ResetDone};
 
 /// A reset that waits for the fresh kernel.
@@ -205,11 +207,16 @@ pub(super) enum ContextEvent {
     Abandoned,
     /// The kernel of the system has counted something against its leaf.
     Counted,
+    /// A call is made, or is to be answered.
+    Called,
 }
 
 impl Context {
     async fn next_event(&self) -> ContextEvent {
         let log = self.running.as_ref().map(|running| running.writer.log());
+        // None before the agent says that its code has begun.
+        let begun = self.running.as_ref().filter(|running| running.started.is_some());
+        let calls = begun.and_then(|running| running.calls.as_deref());
         let may_be_abandoned = self.running.as_ref().is_some_and(|running| running.stop.is_none());
         tokio::select! {
             () = self.accounting.counter.changed() => ContextEvent::Counted,
@@ -219,6 +226,12 @@ impl Context {
                     None => pending().await,
                 }
             }, if may_be_abandoned => ContextEvent::Abandoned,
+            () = async {
+                match (calls, log) {
+                    (Some(calls), Some(log)) => next_call(calls, log).await,
+                    _ => pending().await,
+                }
+            } => ContextEvent::Called,
             () = reached(self.deadline.at()) => ContextEvent::Late,
             () = async {
                 match log {
@@ -227,6 +240,18 @@ impl Context {
                 }
             }, if self.held => ContextEvent::Read,
         }
+    }
+}
+
+/// Resolves when something is to be done about calls. They are read only while there is room for their
+/// events.
+async fn next_call(calls: &Calls, log: &ExecutionLog) {
+    if log.is_ready_for_events() {
+        return calls.next_event(true).await;
+    }
+    tokio::select! {
+        () = calls.next_event(false) => {}
+        () = log.ready_for_events() => {}
     }
 }
 

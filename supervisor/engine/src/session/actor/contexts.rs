@@ -28,6 +28,7 @@ impl Actor {
             ContextEvent::Late => self.late(number),
             ContextEvent::Read => self.let_context_print(number),
             ContextEvent::Abandoned => self.interrupt_abandoned(number),
+            ContextEvent::Called => self.step_calls(number),
             ContextEvent::Counted => {
                 self.count(number);
                 Step::Continue(())

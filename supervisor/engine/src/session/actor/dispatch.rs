@@ -69,8 +69,16 @@ impl Actor {
             }
             let execution = queued.number;
             let (leaf, meter) = (context.leaf, Arc::clone(&context.accounting.meter));
-            let descriptors = queued.spec.descriptor.take().into_iter().collect();
-            let (running, message) = self.take_up(queued, number, leaf, meter);
+            let mut descriptors: Vec<_> = queued.spec.descriptor.take().into_iter().collect();
+            let tools = queued.spec.tools.take();
+            let (mut running, message) = self.take_up(queued, number, leaf, meter);
+            match self.open_calls(&mut running, tools) {
+                Ok(pipes) => descriptors.extend(pipes.into_iter().flatten()),
+                Err(error) => {
+                    self.reject(running, None, format!("make the pipes of its calls: {error}"));
+                    continue;
+                }
+            }
             if let Err(error) = self.channel.send_with(&message, descriptors) {
                 self.reject(running, None, error.to_string());
                 continue;
@@ -154,6 +162,7 @@ impl Actor {
             before,
             audited,
             kernel: None,
+            calls: None,
             interrupts: Vec::new(),
             request_bytes: reservation.bytes(),
             reservation,

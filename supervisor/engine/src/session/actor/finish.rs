@@ -169,6 +169,7 @@ impl Actor {
         for happened in running.collector.rest() {
             running.writer.push(happened);
         }
+        self.end_calls(&mut running);
         let usage = Self::usage_of(&running, usage);
         let RunningExecution {
             number,

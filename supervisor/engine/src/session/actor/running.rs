@@ -13,6 +13,7 @@ use vivarium_protocol::message::{ExecutionNumber, FromAgent};
 use crate::budget::{Account, Reservation};
 use crate::cgroup::{Mark, Meter};
 use crate::session::audited::Audited;
+use crate::session::calls::channel::Calls;
 use crate::session::execution::Kind;
 use crate::session::execution_log::LogWriter;
 use crate::session::output::Collector;
@@ -66,6 +67,8 @@ pub(super) struct RunningExecution {
     pub(super) audited: Option<Box<Audited>>,
     /// The kernel it runs in, and what is to be told of the one before, once it runs.
     pub(super) kernel: Option<(Option<KernelInfo>, Option<String>)>,
+    /// Its calls of functions of its client's, if it may make some.
+    pub(super) calls: Option<Box<Calls>>,
     /// Dropped, and so told, when the execution has ended.
     pub(super) interrupts: Vec<oneshot::Sender<()>>,
     /// What it takes of the daemon's memory until then, and its result for as long as it is kept.

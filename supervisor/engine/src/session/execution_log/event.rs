@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vivarium_api_types::{AwaitingApprovalEvent, Outcome, ValueInfo};
+use vivarium_api_types::{AwaitingApprovalEvent, CallEndedEvent, CallEvent, Outcome, ValueInfo};
 use vivarium_protocol::message::Stream;
 use vivarium_protocol::outcome::{Display, Exception};
 
@@ -34,6 +34,9 @@ pub enum EventKind {
     Display(Arc<Display>),
     Value(Arc<ValueInfo>),
     Exception(Arc<Exception>),
+    /// Code calls a function of its client's.
+    Call(Arc<CallEvent>),
+    CallEnded(Arc<CallEndedEvent>),
     /// It is over. The last event.
     Done {
         /// All that is known of it, but the streams' text in full.
@@ -73,6 +76,8 @@ impl EventKind {
                 let id = display.id.as_ref().map_or(0, String::len);
                 id + parts.map(|part| part.mime_type.len() + part.data.len()).sum::<usize>()
             }
+            Self::Call(call) => call.tool.len() + call.arguments.as_str().len(),
+            Self::CallEnded(_) => 0,
             Self::Value(value) => value.weight_bytes(),
             Self::Exception(exception) => {
                 exception.type_name.len() + exception.message.len() + exception.traceback.len()

@@ -29,10 +29,12 @@ fn of_schema(name: &str) -> Option<Value> {
     Some(match name {
         "BranchRequest" => json!({"count": 3}),
         "BuildRequest" => json!({"name": "analysis", "requirements": "pandas==2.2.3\n"}),
+        "CallAnswer" => json!({"result": [{"id": 1, "name": "Ada"}]}),
         "CheckpointRequest" => json!({"name": "before-cleaning"}),
         "CommandRequest" => json!({"argv": ["wc", "-l", "a.txt"],
             "files": [{"name": "a.txt", "text": "one\ntwo\n"}], "timeout_ms": 10000}),
         "ContextSpec" => json!({"id": "scratch"}),
+        "ContinueRequest" => json!({"answers": {"1": {"result": "done"}}}),
         "DecideRequest" => json!({"decision": "allow", "remember": "session"}),
         "DrainRequest" => json!({"exit": true}),
         "ExecuteRequest" => json!({"code": "print('hello')\n6 * 7", "timeout_ms": 10000,

@@ -107,6 +107,7 @@ fn of_property(name: &str) -> Option<&'static str> {
         "memory_source" => "How memory was measured; null if it was not",
         "approval" => "What somebody has to allow first: no less than the rule that holds",
         "answer" => "How the answer tells what came of it; in separate fields if not given",
+        "calls" => "Calls that wait for an answer, in the order in which they were made",
         "capacity" => "What the tenant may still start",
         "cause" => "Why it ended so, if the status alone does not say; else null",
         "checkpoint" => "Which checkpoints it has, as `images.checkpoint` says if not given",
@@ -122,6 +123,7 @@ fn of_property(name: &str) -> Option<&'static str> {
         "executions" => {
             "What becomes of code and commands; as the rule that holds says if not given"
         }
+        "error" => "What the call raises, as `vivarium.ToolError`",
         "execution" => "What is to run; null where a destination is to be reached",
         "exception" => "The uncaught exception; null if there was none",
         "fix" => "What an operator can do about it; may be empty",
@@ -150,6 +152,7 @@ fn of_property(name: &str) -> Option<&'static str> {
              (`full`)"
         }
         "output_type" => "Which kind of output it is",
+        "execution_id" => "Unique within the session",
         "outcome" => {
             "Null until it is over. A streamed execution keeps at most the first 256 KiB of each of stdout and stderr"
         }

@@ -89,7 +89,7 @@ const FORWARDED: [HeaderName; 5] = [
 
 /// Whether a request asks to switch to `WebSocket` (RFC 6455, 4.1), and to nothing else. It has no body:
 /// a server could switch before the end of one, and nobody would know where the messages begin.
-pub(super) fn wants_websocket(request: &Request) -> bool {
+pub(in super::super) fn wants_websocket(request: &Request) -> bool {
     let headers = request.headers();
     let mut upgrades = headers.get_all(header::UPGRADE).iter();
     let is_websocket =

@@ -42,7 +42,7 @@ struct ExecuteParams {
 /// Run code in a session
 #[utoipa::path(post, path = "/v1/sessions/{id}/execute", tag = "executions",
     params(("id" = String, Path), ExecuteParams, run_body::Headers), request_body = ExecuteRequest,
-    responses(run_body::OutcomeOrEvents, (status = "default", body = Problem)))]
+    responses(run_body::OutcomeCallsOrEvents, (status = "default", body = Problem)))]
 async fn execute(
     State(api): State<Shared>,
     Caller(tenant): Caller,
@@ -50,7 +50,11 @@ async fn execute(
     Params(params): Params<ExecuteParams>,
     RunBody { request, options, answer }: RunBody<ExecuteRequest>,
 ) -> Result<Response, Problem> {
+    let round = request.wait_for_calls.then(|| run_body::round_form(answer)).transpose()?;
     let handle = api.engine.start_code(&tenant, &id, request, params.create, options).await?;
+    if let Some(form) = round {
+        return run_body::respond_round(handle, form, &id, &api.engine, &tenant).await;
+    }
     run_body::respond(handle, answer, &api.engine, &tenant).await
 }
 

@@ -142,6 +142,7 @@ fn code_has_the_name_of_a_file_in_the_workdir() {
         cwd: None,
         env: Vec::new(),
         repr: ReprLimits::IPYTHON,
+        tools: false,
     };
     assert_eq!(asked("/workspace/sub/a.py").unwrap().work, named);
     for bad in ["", ".", "/workspace", "../a.py", "/etc/a.py", "a\0"] {
