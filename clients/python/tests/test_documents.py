@@ -21,6 +21,7 @@ EXPECTED = [
     "2 rows\n\n7\nerror ExceptionInfo(type='IndexError', message='list index out of range')\n",
     "42\n",
     "0\n1\n2\nok\n",
+    "['Ada Lovelace'] ['Ada Lovelace']\n\nvivarium.ToolRefused\n",
     "hello\n\nok 0\nsignal\n",
     "1 2\n3\ncontext\n1 error\n['main', 'plots']\nmain_context\n",
     "HELLO\n",

@@ -8,12 +8,13 @@ import { addressOf } from "./core/address.js";
 import { Calls, type CallOptions } from "./core/calls.js";
 import { array, string } from "./core/json.js";
 import { get, path, streamed } from "./core/request.js";
+import { ToolSet } from "./core/tools.js";
 import * as requests from "./core/requests.js";
 import type { Command, RunOptions, SessionFilters, SessionOptions } from "./core/requests.js";
 import type { HostInfo, SessionInfo, TenantInfo } from "./documents.js";
 import { Images } from "./images.js";
 import { Outcome } from "./outcome.js";
-import { Session } from "./session.js";
+import { inForm, Session } from "./session.js";
 import { Environments } from "./environments.js";
 import { Homes, Volumes } from "./stored.js";
 import { EventStream } from "./stream.js";
@@ -68,14 +69,23 @@ export class Client {
    * for the outcome.
    */
   async run(program: string | Command, options: RunOptions = {}): Promise<Outcome> {
-    const request = await requests.run(program, options);
+    const tools = new ToolSet(options.tools);
+    if (!tools.isEmpty) {
+      const followed = this.#stream(program, requests.followed(options), tools);
+      return inForm(this.#calls, await followed.wait(), options);
+    }
+    const request = await requests.run(program, options, tools);
     return new Outcome(await this.#calls.fetch(request, options));
   }
 
   /** Runs like `run`, and yields the events as they happen. */
   stream(program: string | Command, options: RunOptions = {}): EventStream {
-    const request = async () => streamed(await requests.run(program, options));
-    return new EventStream(this.#calls, request, options.signal);
+    return this.#stream(program, options, new ToolSet(options.tools));
+  }
+
+  #stream(program: string | Command, options: RunOptions, tools: ToolSet): EventStream {
+    const request = async () => streamed(await requests.run(program, options, tools));
+    return new EventStream(this.#calls, request, options.signal, undefined, tools);
   }
 
   /**
@@ -83,8 +93,9 @@ export class Client {
    * block; otherwise call `Session.delete`.
    */
   async session(options: SessionOptions = {}): Promise<Session> {
-    const info = await this.#calls.fetch(requests.createSession(options), options);
-    return new Session(this.#calls, string(info, "id", "a session"), true);
+    const tools = new ToolSet(options.tools);
+    const info = await this.#calls.fetch(requests.createSession(options, tools), options);
+    return new Session(this.#calls, string(info, "id", "a session"), true, tools);
   }
 
   /** Returns an existing session, without a request. `await using` does not delete it. */

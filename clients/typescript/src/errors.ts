@@ -86,6 +86,21 @@ export class Unavailable extends ServerError {}
 /** The daemon is draining: it takes no new work until it is started again (503). */
 export class Draining extends Unavailable {}
 
+/**
+ * Thrown by a tool's function: code in the session gets `vivarium.ToolError` with the same message and
+ * data.
+ */
+export class ToolError extends Error {
+  constructor(
+    message: string,
+    /** More about it, as JSON. */
+    readonly data?: unknown,
+  ) {
+    super(message);
+    this.name = "ToolError";
+  }
+}
+
 /** The code did not run to its end. */
 export class ExecutionError extends VivariumError {
   constructor(

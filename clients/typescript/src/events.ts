@@ -41,6 +41,15 @@ export interface ErrorEvent extends Numbered<"error"> {
   readonly exception: ExceptionInfo;
 }
 
+/**
+ * Code has called a tool, and waits. A stream with `tools` answers by itself. Its arguments are
+ * untrusted.
+ */
+export type Call = Numbered<"call"> & Readonly<Schemas["CallEvent"]>;
+
+/** A call waits no more. */
+export type CallEnded = Numbered<"call_ended"> & Readonly<Schemas["CallEndedEvent"]>;
+
 /** The execution is over, with all that earlier events carried. The last event. */
 export interface Done extends Numbered<"done"> {
   readonly outcome: Outcome;
@@ -63,5 +72,7 @@ export type Event =
   | Display
   | Result
   | ErrorEvent
+  | Call
+  | CallEnded
   | Done
   | OtherEvent;

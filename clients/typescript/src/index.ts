@@ -30,6 +30,7 @@ export type {
   StartOptions,
   WorkOptions,
 } from "./core/requests.js";
+export type { Tool, ToolFunction, Tools } from "./core/tools.js";
 export type * from "./documents.js";
 export * from "./errors.js";
 export type * from "./events.js";

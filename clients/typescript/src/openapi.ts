@@ -831,6 +831,64 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{id}/executions/{execution_id}/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the calls that wait for an answer */
+        get: operations["list_calls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/executions/{execution_id}/calls/{call_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer a call
+         * @description The same answer again changes nothing. Another one gets 409 `call_answered`, and one to a call that waits
+         *     no more 410 `call_over`.
+         */
+        post: operations["answer_call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/executions/{execution_id}/continue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer calls, and wait for the next or for the end
+         * @description For code that was run with `wait_for_calls`. Answers as that: with the outcome, or with the calls that wait.
+         */
+        post: operations["continue_execution"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{id}/executions/{execution_id}/outputs/{part}": {
         parameters: {
             query?: never;
@@ -1404,6 +1462,8 @@ export interface components {
              * @description How long it may run, in milliseconds.
              */
             timeout_ms: number;
+            /** @description The names of the client's functions that its code can call. */
+            tools?: string[];
             /** @description Whether code or command are cut off after 64 KiB. */
             truncated: boolean;
         };
@@ -1582,6 +1642,71 @@ export interface components {
         BuiltEnvironmentList: {
             /** @description The interpreters that sessions can use, ordered by name */
             environments: components["schemas"]["BuiltEnvironmentInfo"][];
+        };
+        /** @description The answer to a call: `result` or `error`. */
+        CallAnswer: {
+            /** @description What the call raises, as `vivarium.ToolError` */
+            error?: components["schemas"]["CallError"] | null;
+            /** @description What the call returns: any JSON. */
+            result?: unknown;
+        };
+        /** @description `call_ended`: a call waits no more. */
+        CallEndedEvent: {
+            /** @description Unique within the execution. */
+            call_id: string;
+            /** @description Unique within the session */
+            execution_id: string;
+            /**
+             * @description Null until it is over. A streamed execution keeps at most the first 256 KiB of each of stdout and stderr
+             * @enum {string}
+             */
+            outcome: "result" | "error" | "refused" | "timeout" | "withdrawn" | "ended";
+            /** @description The session's id */
+            session_id: string;
+        };
+        /** @description Why a tool has no result. */
+        CallError: {
+            /** @description More about it, which code finds in the exception's `data`: any JSON. */
+            data?: unknown;
+            /** @description The text of the exception */
+            message: string;
+        };
+        /** @description `call`: code has called a tool, and waits. */
+        CallEvent: {
+            /** @description Its arguments, by name, as its schema allows them. */
+            arguments: Record<string, never>;
+            /** @description Unique within the execution. */
+            call_id: string;
+            /** @description Unique within the session */
+            execution_id: string;
+            /**
+             * Format: date-time
+             * @description When the call ends by itself if it is not answered.
+             */
+            expires_at: string;
+            /** @description The session's id */
+            session_id: string;
+            /** @description The tool's name. */
+            tool: string;
+        };
+        /** @description A call that waits for its answer. */
+        CallInfo: {
+            /** @description Its arguments, by name, as its schema allows them. */
+            arguments: Record<string, never>;
+            /** @description Unique within the execution. */
+            call_id: string;
+            /**
+             * Format: date-time
+             * @description When the call ends by itself if it is not answered.
+             */
+            expires_at: string;
+            /** @description The tool's name. */
+            tool: string;
+        };
+        /** @description The calls of an execution that wait for an answer. */
+        CallList: {
+            /** @description In the order in which they were made. */
+            calls: components["schemas"]["CallInfo"][];
         };
         /** @description What the tenant may still start */
         Capacity: {
@@ -1813,6 +1938,13 @@ export interface components {
              */
             id?: string | null;
         };
+        /** @description Answers to calls, after which the execution goes on. */
+        ContinueRequest: {
+            /** @description By the calls' ids. Those that are missing stay open. */
+            answers?: {
+                [key: string]: components["schemas"]["CallAnswer"];
+            };
+        };
         /** @description A decision about a call that waits. */
         DecideRequest: {
             /** @description Whether the call goes on. */
@@ -2006,6 +2138,23 @@ export interface components {
              * @description Milliseconds it may run; the configured time if not given.
              */
             timeout_ms?: number | null;
+            /**
+             * @description Tool servers of the operator's whose tools its code can call: those that the tenant may have
+             *     (`session.tool_servers`).
+             */
+            tool_servers?: string[];
+            /**
+             * @description Functions of the client's that its code can call: `from vivarium import tools`. They come before those of its
+             *     session that have the same names. At most 128.
+             */
+            tools?: components["schemas"]["ToolSpec"][];
+            /** @description Whether the tools' names are put into the code's globals too. */
+            tools_as_globals?: boolean;
+            /**
+             * @description Whether to answer, with `status` `waiting` and `calls`, when code waits for the answer to a call: `POST
+             *     …/continue` goes on. For clients that follow no events.
+             */
+            wait_for_calls?: boolean;
         };
         /** @description An execution: how far it has come, and its outcome. */
         ExecutionInfo: {
@@ -2210,6 +2359,8 @@ export interface components {
              *     the tenant's own.
              */
             environments: components["schemas"]["EnvironmentInfo"][];
+            /** @description Whether a session that asks for no other network can install packages through the egress gate. */
+            installs_packages?: boolean;
             /** @description Release of the Linux kernel. */
             kernel: string;
             /** @description Every layer of the sandbox, as a trial session of the default environment reported it */
@@ -2851,6 +3002,15 @@ export interface components {
              * @description Milliseconds it may run; the configured time if not given.
              */
             timeout_ms?: number | null;
+            /**
+             * @description Tool servers of the operator's whose tools its code can call: those that the tenant may have
+             *     (`session.tool_servers`).
+             */
+            tool_servers?: string[];
+            /** @description Functions of the client's that its code can call: `from vivarium import tools`. For code. At most 128. */
+            tools?: components["schemas"]["ToolSpec"][];
+            /** @description Whether the tools' names are put into the code's globals too. */
+            tools_as_globals?: boolean;
         };
         /**
          * @description One of the things that a token may be for.
@@ -3041,6 +3201,15 @@ export interface components {
              * @enum {string}
              */
             network?: "none" | "loopback" | "trusted" | "full";
+            /**
+             * @description Tool servers of the operator's whose tools its code can call: those that the tenant may have
+             *     (`session.tool_servers`).
+             */
+            tool_servers?: string[];
+            /** @description Functions of the client's that code of all its executions can call. At most 128. */
+            tools?: components["schemas"]["ToolSpec"][];
+            /** @description Whether the tools' names are put into the code's globals too. */
+            tools_as_globals?: boolean;
             /** @description Volumes of the tenant that it can reach, at most 16. */
             volumes?: components["schemas"]["VolumeMount"][];
         };
@@ -3297,6 +3466,28 @@ export interface components {
             /** @description What it may do */
             scopes: components["schemas"]["Scope"][];
         };
+        /** @description A function of the client's that code can call: `from vivarium import tools; tools.NAME(…)`. */
+        ToolSpec: {
+            /** @description What it does: its docstring in the session. */
+            description?: string | null;
+            /**
+             * Format: int64
+             * @description The most calls of it in one execution; the configured number if not given.
+             */
+            max_calls?: number | null;
+            /** @description ASCII letters, digits and underscores, of which the first is a letter. No keyword of Python. */
+            name: string;
+            /**
+             * @description JSON Schema of its arguments, an object; any object if not given. Positional arguments are taken in the order
+             *     of its `properties`.
+             */
+            parameters?: Record<string, never> | null;
+            /**
+             * Format: int64
+             * @description Milliseconds in which a call has to be answered; the configured time if not given.
+             */
+            timeout_ms?: number | null;
+        };
         /** @description What tenants used. */
         UsageReport: {
             /**
@@ -3415,6 +3606,22 @@ export interface components {
             /** @description 1 to 64 of `A-Z a-z 0-9 _ -`. */
             name: string;
         };
+        /** @description What an execution that is run in rounds waits for. */
+        WaitingReply: {
+            /** @description In the order in which they were made. */
+            calls: components["schemas"]["CallInfo"][];
+            /** @description Unique within the session */
+            execution_id: string;
+            /** @description The session's id */
+            session_id: string;
+            /** @description `waiting`: to be answered, and continued. */
+            status: components["schemas"]["WaitingStatus"];
+        };
+        /**
+         * @description That an execution is not over.
+         * @enum {string}
+         */
+        WaitingStatus: "waiting";
     };
     responses: never;
     parameters: never;
@@ -5563,7 +5770,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of it, or its events as they happen */
+            /** @description What became of it, its events as they happen, or the calls that it waits for */
             200: {
                 headers: {
                     /** @description An earlier request with the same Idempotency-Key was carried out. */
@@ -5571,7 +5778,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Outcome"];
+                    "application/json": components["schemas"]["Outcome"] | components["schemas"]["WaitingReply"];
                     "text/event-stream": string;
                 };
             };
@@ -5666,6 +5873,153 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ExecutionInfo"];
                     "text/event-stream": string;
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_calls: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                /** @description Id of the execution */
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallList"];
+                };
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    answer_call: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                /** @description Id of the execution */
+                execution_id: string;
+                /** @description Id of the call */
+                call_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "result": [
+                 *         {
+                 *           "id": 1,
+                 *           "name": "Ada"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["CallAnswer"];
+            };
+        };
+        responses: {
+            /** @description The code has it */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request failed; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    continue_execution: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The most characters of each text: stdout, stderr, the result's and a display's plain text, an
+                 *     exception's message and traceback. Other text forms that are longer are left out.
+                 */
+                max_output_chars?: number;
+                /** @description Which part of a text longer than `max_output_chars` is kept. */
+                keep?: "head" | "tail" | "both";
+                /**
+                 * @description Which fields have what code printed, showed, returned and raised: `separate` ones, or
+                 *     `outputs`, in order as a `notebook` has them, or `both`.
+                 */
+                format?: "separate" | "notebook" | "both";
+                /**
+                 * @description `full`, or `sizes` without the content of printed text, the value, displays, images and
+                 *     frames. A stream of events has printed text all the same.
+                 */
+                content?: "full" | "sizes";
+            };
+            header?: never;
+            path: {
+                /** @description Id of the session */
+                id: string;
+                /** @description Id of the execution */
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "answers": {
+                 *         "1": {
+                 *           "result": "done"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ContinueRequest"];
+            };
+        };
+        responses: {
+            /** @description What became of it, or the calls that it waits for */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Outcome"] | components["schemas"]["WaitingReply"];
                 };
             };
             /** @description The request failed; `code` says why */

@@ -3,6 +3,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import type { Calls, CallOptions } from "./core/calls.js";
+import { ToolSet } from "./core/tools.js";
 import { Context } from "./context.js";
 import * as images from "./core/images.js";
 import { array, type Fields, string } from "./core/json.js";
@@ -37,6 +38,25 @@ import { type Execution, Outcome } from "./outcome.js";
 import { executionOf, Process } from "./process.js";
 import { EventStream } from "./stream.js";
 
+/**
+ * The outcome of an execution that was followed, in the form that was asked for: a stream tells all
+ * that was printed.
+ *
+ * @internal
+ */
+export async function inForm(
+  calls: Calls,
+  outcome: Outcome,
+  options: CallOptions & OutcomeForm,
+): Promise<Outcome> {
+  const { maxOutputChars, keep, answer } = options;
+  if (maxOutputChars === undefined && keep === undefined && answer === undefined) {
+    return outcome;
+  }
+  const request = requests.execution(outcome.session_id, outcome.execution_id, options);
+  return executionOf(await calls.fetch(request, options)).outcome ?? outcome;
+}
+
 export interface QuestionOptions extends CallOptions {
   /** Id of the context whose kernel is asked; `main` if not given. */
   context?: string | undefined;
@@ -56,12 +76,14 @@ export class Session {
   readonly files: Files;
   readonly #calls: Calls;
   readonly #deletesItself: boolean;
+  readonly #tools: ToolSet | undefined;
 
   /** @internal */
   constructor(
     calls: Calls,
     readonly id: string,
     deletesItself: boolean,
+    tools?: ToolSet,
   ) {
     if (!id) {
       throw new TypeError("a session has an id");
@@ -69,6 +91,7 @@ export class Session {
     this.files = new Files(calls, id);
     this.#calls = calls;
     this.#deletesItself = deletesItself;
+    this.#tools = tools;
   }
 
   /**
@@ -76,14 +99,24 @@ export class Session {
    * of the code is part of the outcome: see `Outcome.raiseForStatus`.
    */
   async execute(code: string, options: ExecuteOptions = {}): Promise<Outcome> {
-    const request = await requests.execute(this.id, code, options);
+    const tools = new ToolSet(options.tools, this.#tools);
+    if (!tools.isEmpty) {
+      const followed = this.#stream(code, requests.followed(options), tools);
+      return inForm(this.#calls, await followed.wait(), options);
+    }
+    const request = await requests.execute(this.id, code, options, tools);
     return new Outcome(await this.#calls.fetch(request, options));
   }
 
   /** Runs like `execute`, and yields the events as they happen. */
   stream(code: string, options: ExecuteOptions = {}): EventStream {
-    const request = async () => streamed(await requests.execute(this.id, code, options));
-    return new EventStream(this.#calls, request, options.signal);
+    return this.#stream(code, options, new ToolSet(options.tools, this.#tools));
+  }
+
+  #stream(code: string, options: ExecuteOptions, tools: ToolSet): EventStream {
+    const { id } = this;
+    const request = async () => streamed(await requests.execute(id, code, options, tools));
+    return new EventStream(this.#calls, request, options.signal, undefined, tools);
   }
 
   /** Runs a program or a line of shell beside the kernel, and waits for its outcome. */
@@ -245,7 +278,7 @@ export class Session {
     const request = images.branch(this.id, options.count ?? 1, options.checkpoint);
     const fields = await this.#calls.fetch(request, options);
     const made = array(fields, "sessions", "a list of sessions") as SessionInfo[];
-    return made.map(({ id }) => new Session(this.#calls, id, true));
+    return made.map(({ id }) => new Session(this.#calls, id, true, this.#tools));
   }
 
   /** Tells whether the session can be suspended or branched now, and what is in the way. */

@@ -8,6 +8,7 @@ import * as requests from "./core/requests.js";
 import type { Request } from "./core/request.js";
 import { Retries } from "./core/retry.js";
 import { Decoder } from "./core/sse.js";
+import type { ToolSet } from "./core/tools.js";
 import { TransportError } from "./errors.js";
 import type { Event } from "./events.js";
 import type { Outcome } from "./outcome.js";
@@ -24,6 +25,7 @@ import type { Body } from "./transport/transport.js";
 export class EventStream implements AsyncIterableIterator<Event> {
   readonly #calls: Calls;
   readonly #request: () => Promise<Request>;
+  readonly #tools: ToolSet | undefined;
   readonly #signal: AbortSignal | undefined;
   readonly #closing = new AbortController();
   readonly #events: AsyncGenerator<Event, void, undefined>;
@@ -40,9 +42,11 @@ export class EventStream implements AsyncIterableIterator<Event> {
     request: () => Promise<Request>,
     signal: AbortSignal | undefined,
     existing?: { sessionId: string; executionId: string; after: number | undefined },
+    tools?: ToolSet,
   ) {
     this.#calls = calls;
     this.#request = request;
+    this.#tools = tools?.isEmpty ? undefined : tools;
     this.#signal = signal;
     this.#lastNumber = existing?.after ?? 0;
     this.#first = existing?.after;
@@ -163,6 +167,10 @@ export class EventStream implements AsyncIterableIterator<Event> {
         if (event.type === "started" || event.type === "awaiting_approval") {
           this.#sessionId = event.session_id;
           this.#executionId = event.execution_id;
+        }
+        if (event.type === "call" && this.#tools !== undefined) {
+          // Beside the stream, which tells of others meanwhile.
+          void this.#tools.answer(this.#calls, event);
         }
         if (event.type === "done") {
           this.#outcome = event.outcome;

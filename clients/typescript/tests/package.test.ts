@@ -104,8 +104,9 @@ test("the examples of the README run and print what they say", needsDaemon, asyn
   assert.equal(printed[0], "2 rows\n\n7\nerror IndexError\n");
   assert.match(printed[1] ?? "", /^42\n[^]*b\n\nLinux\n\ngetp\w+\n2\n$/);
   assert.equal(printed[2], "0\n1\n2\nok\n");
-  assert.equal(printed[3], "hello\n\n0\nsignal\n");
-  assert.equal(printed[4], "2\ncontext\n1\n[ 'main', 'plots' ]\n");
-  assert.match(printed[5] ?? "", /big\.bin 17\nnotes \d+\nnotes\/a\.txt 16\nthis\n16\nHELLO\n$/);
-  assert.equal(printed[6], "signal\n404 unknown_session\n");
+  assert.equal(printed[3], "['Ada Lovelace'] []\n\n");
+  assert.equal(printed[4], "hello\n\n0\nsignal\n");
+  assert.equal(printed[5], "2\ncontext\n1\n[ 'main', 'plots' ]\n");
+  assert.match(printed[6] ?? "", /big\.bin 17\nnotes \d+\nnotes\/a\.txt 16\nthis\n16\nHELLO\n$/);
+  assert.equal(printed[7], "signal\n404 unknown_session\n");
 });

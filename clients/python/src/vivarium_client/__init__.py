@@ -23,6 +23,7 @@ from ._asyncio.session import AsyncSession
 from ._asyncio.stored import AsyncHomes, AsyncVolumes
 from ._asyncio.stream import AsyncEventStream
 from ._core.requests import AnswerForm, OutputSpec, ReprLimits
+from ._core.tools import Tool
 from ._sync.admin import Admin
 from ._sync.approvals import Approvals
 from ._sync.client import Client
@@ -53,6 +54,7 @@ from .errors import (
     Rejected,
     ServerError,
     TimedOut,
+    ToolError,
     TransportError,
     Unauthenticated,
     Unavailable,
@@ -61,6 +63,8 @@ from .errors import (
 )
 from .events import (
     AwaitingApproval,
+    Call,
+    CallEnded,
     Display,
     Done,
     ErrorEvent,
@@ -109,6 +113,8 @@ __all__ = [
     "AsyncSession",
     "AsyncVolumes",
     "AwaitingApproval",
+    "Call",
+    "CallEnded",
     "Checkpoint",
     "CheckpointDiff",
     "Client",
@@ -157,6 +163,8 @@ __all__ = [
     "Stdout",
     "StoredImage",
     "TimedOut",
+    "Tool",
+    "ToolError",
     "TransportError",
     "Unauthenticated",
     "Unavailable",

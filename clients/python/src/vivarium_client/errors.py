@@ -173,6 +173,20 @@ class Rejected(ExecutionError):
     """The code never ran."""
 
 
+class ToolError(Exception):
+    """Raised by a tool's function: code in the session gets `vivarium.ToolError` with the same
+    message and data.
+
+    Args:
+        message: What went wrong.
+        data: More about it, as JSON.
+    """
+
+    def __init__(self, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.data = data
+
+
 class OutputFileError(VivariumError):
     """A declared output has no content: it is missing, too large, or not a regular file."""
 

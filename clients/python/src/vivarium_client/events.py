@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 from .models.media import Representations, Value
-from .models.names import DisplayKind
+from .models.names import CallOutcome, DisplayKind
 from .models.outcome import ExceptionInfo, Outcome
 
 
@@ -85,6 +85,33 @@ class ErrorEvent:
 
 
 @dataclass(frozen=True)
+class Call:
+    """Code has called a tool, and waits. A stream with `tools` answers by itself."""
+
+    number: int
+    execution_id: str
+    session_id: str
+    call_id: str
+    """Unique within the execution."""
+    tool: str
+    arguments: Mapping[str, Any]
+    """By name, as the tool's schema allows them. Untrusted."""
+    expires_at: datetime
+    """When the call ends by itself if it is not answered."""
+
+
+@dataclass(frozen=True)
+class CallEnded:
+    """A call waits no more."""
+
+    number: int
+    execution_id: str
+    session_id: str
+    call_id: str
+    outcome: CallOutcome
+
+
+@dataclass(frozen=True)
 class Done:
     """The execution is over. The last event."""
 
@@ -93,5 +120,16 @@ class Done:
     """The outcome, including what earlier events carried."""
 
 
-Event = Union[AwaitingApproval, Started, Stdout, Stderr, Display, Result, ErrorEvent, Done]
+Event = Union[
+    AwaitingApproval,
+    Started,
+    Stdout,
+    Stderr,
+    Display,
+    Result,
+    ErrorEvent,
+    Call,
+    CallEnded,
+    Done,
+]
 """Any event."""

@@ -1,7 +1,7 @@
 /** Turns a stream's messages into events, and the events into an outcome. */
 
 import { UnexpectedAnswer } from "../errors.js";
-import type { Display, Event, ErrorEvent, Result } from "../events.js";
+import type { Call, CallEnded, Display, Event, ErrorEvent, Result } from "../events.js";
 import { Outcome } from "../outcome.js";
 import { object, parseObject, string } from "./json.js";
 import { Outputs } from "./outputs.js";
@@ -74,6 +74,19 @@ export class Collector {
         this.#exception = fields as ErrorEvent["exception"];
         this.#outputs.add({ kind: "error", exception: this.#exception });
         return { type: "error", number, exception: this.#exception };
+      }
+      case "call": {
+        const fields = read();
+        for (const name of ["execution_id", "session_id", "call_id", "tool", "expires_at"]) {
+          string(fields, name, what);
+        }
+        object(fields["arguments"], `${what}'s arguments`);
+        return { ...(fields as unknown as Call), type: "call", number };
+      }
+      case "call_ended": {
+        const fields = read();
+        string(fields, "call_id", what);
+        return { ...(fields as unknown as CallEnded), type: "call_ended", number };
       }
       case "done":
         return { type: "done", number, outcome: this.#outcome(read()) };

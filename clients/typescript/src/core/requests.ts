@@ -17,6 +17,7 @@ import type {
 import type { components } from "../openapi.js";
 import type { CallOptions } from "./calls.js";
 import { type Bytes, type InputFiles, inputFiles, sourceOf, stdinFields } from "./content.js";
+import type { Tools, ToolSet } from "./tools.js";
 import { filePath, get, mergePatch, path, post, type Patience, type Request, streamed } from "./request.js";
 
 /** A program with its arguments, or a line for `/bin/sh -c`. */
@@ -53,8 +54,26 @@ export interface WorkOptions extends CallOptions {
 /** How an outcome is told, where it is kept. */
 export interface OutcomeForm extends Pick<WorkOptions, "maxOutputChars" | "keep" | "answer"> {}
 
+/** To be followed: a stream tells all of it. The outcome is asked for in its form afterwards. */
+export function followed<T extends OutcomeForm>(options: T): T {
+  return { ...options, maxOutputChars: undefined, keep: undefined, answer: undefined };
+}
+
+/** What code may call. */
+interface CallableTools {
+  /**
+   * Functions of this process that the code can call: `from vivarium import tools; tools.NAME(…)`. They
+   * may be async, and their arguments are untrusted.
+   */
+  tools?: Tools | undefined;
+  /** Put the tools' names into the code's globals too. */
+  toolsAsGlobals?: boolean | undefined;
+  /** Names of the operator's servers whose tools the code can call: `tools.SERVER_NAME(…)`. */
+  toolServers?: Iterable<string> | undefined;
+}
+
 /** What calls that run code take. */
-export interface CodeOptions {
+export interface CodeOptions extends CallableTools {
   /**
    * Name of the code in tracebacks. If it is a file in the working directory, `__file__` is its
    * path, and modules beside it can be imported.
@@ -114,7 +133,8 @@ interface Confinement {
 /** `filename` and `repr` are for code; `stdin` is for a command. */
 export interface RunOptions extends Omit<CommandOptions, "queued">, CodeOptions, Confinement {}
 
-export interface SessionOptions extends CallOptions, Confinement {
+/** `tools` are those of all its executions, as long as this object runs them. */
+export interface SessionOptions extends CallOptions, Confinement, CallableTools {
   /** 1 to 64 of `A-Z a-z 0-9 _ -`; random if not given. */
   id?: string | undefined;
   /** Milliseconds without use after which the daemon deletes the session. */
@@ -196,14 +216,15 @@ export function sessions(after: string | undefined, filters: SessionFilters): Re
 }
 
 /** POST /v1/sessions */
-export function createSession(options: SessionOptions): Request {
+export function createSession(options: SessionOptions, tools: ToolSet): Request {
   const { id, environment, limits, network, env, metadata, deadline, idempotencyKey: key } = options;
   const idle_timeout_ms = milliseconds(options.idleTimeoutMs);
   const confinement = { environment, limits, network, egress_allow: options.egressAllow, env };
   const { approval, home, volumes, autoResume: auto_resume } = options;
   const { checkpoint, autoRollback: auto_rollback } = options;
   const life = { deadline, idle_timeout_ms, auto_resume, checkpoint, auto_rollback };
-  const fields = { id, ...confinement, approval, metadata, ...life, home, volumes };
+  const called = toolFields(options, tools);
+  const fields = { id, ...confinement, approval, metadata, ...life, home, volumes, ...called };
   // No key but the caller's: with one that nobody knows the daemon would keep a session that
   // nobody knows. A kernel is started meanwhile, which takes as long as the daemon allows.
   return post(path("sessions"), json(fields), {
@@ -246,10 +267,12 @@ export async function execute(
   sessionId: string,
   code: string,
   options: ExecuteOptions,
+  tools: ToolSet,
 ): Promise<Request> {
   const where = path("sessions", sessionId, "execute") + (options.create ? "?create=true" : "");
   const { context, filename, cwd, env, repr } = options;
-  return work(where, { code, context, filename, cwd, env, repr, ...(await common(options)) }, options);
+  const own = { code, context, filename, cwd, env, repr, ...toolFields(options, tools) };
+  return work(where, { ...own, ...(await common(options)) }, options);
 }
 
 /** POST /v1/sessions/{id}/commands */
@@ -275,6 +298,18 @@ export async function start(
   const own = { env, stdin_open: stdinOpen || undefined, pty, ...survival };
   const fields = { ...commandFields(command, options), ...own, ...(await common(options)) };
   return work(path("sessions", sessionId, "commands"), fields, options);
+}
+
+/** POST /v1/sessions/{id}/executions/{execution_id}/calls/{call_id} */
+export function answerCall(
+  sessionId: string,
+  executionId: string,
+  callId: string,
+  answer: string,
+): Request {
+  const where = path("sessions", sessionId, "executions", executionId, "calls", callId);
+  // The same answer again changes nothing.
+  return post(where, sourceOf(answer), { idempotent: true, patience: "call" });
 }
 
 /** POST /v1/sessions/{id}/executions/{execution_id}/stdin */
@@ -310,14 +345,19 @@ export function signal(sessionId: string, executionId: string, name: string): Re
 }
 
 /** POST /v1/run */
-export async function run(program: string | Command, options: RunOptions): Promise<Request> {
+export async function run(
+  program: string | Command,
+  options: RunOptions,
+  tools: ToolSet,
+): Promise<Request> {
   const { filename, repr, limits, network, env, environment } = options;
   const what =
     typeof program === "string"
       ? { code: program, ...stdinFields(options.stdin), cwd: options.cwd }
       : commandFields(program, options);
   const confinement = { limits, network, env, environment };
-  const fields = { ...what, filename, repr, ...confinement, ...(await common(options)) };
+  const own = { ...what, filename, repr, ...confinement, ...toolFields(options, tools) };
+  const fields = { ...own, ...(await common(options)) };
   return work(path("run"), fields, options);
 }
 
@@ -438,6 +478,17 @@ async function common(options: WorkOptions): Promise<object> {
     keep: options.keep,
     answer: options.answer,
     cancel_on_disconnect: options.cancelOnDisconnect || undefined,
+  };
+}
+
+function toolFields(options: CallableTools, tools: ToolSet): object {
+  if (typeof options.toolServers === "string") {
+    throw new TypeError("toolServers is a list of names");
+  }
+  return {
+    tools: tools.declared(),
+    tools_as_globals: options.toolsAsGlobals || undefined,
+    tool_servers: options.toolServers && Array.from(options.toolServers),
   };
 }
 

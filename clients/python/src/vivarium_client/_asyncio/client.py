@@ -15,7 +15,8 @@ from .._core.calls import Calls
 from .._core.content import InputFiles
 from .._core.listing import session_page
 from .._core.requests import AnswerForm, Outputs, ReprLimits
-from .._core.stream import Stream
+from .._core.stream import Stream, finish
+from .._core.tools import Tools, ToolSet
 from ..models import (
     ApprovalRules,
     CheckpointMode,
@@ -35,6 +36,7 @@ from .images import AsyncImages
 from .session import AsyncSession, Opening
 from .stored import AsyncHomes, AsyncVolumes
 from .stream import AsyncEventStream
+from .tools import TaskAnswerer
 from .transport import AwaitedTransport
 
 
@@ -113,6 +115,9 @@ class AsyncClient:
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
         environment: Optional[str] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> Outcome:
@@ -141,6 +146,12 @@ class AsyncClient:
             timeout: Seconds that the code may run, from when a kernel gets it.
             env: Environment variables of the session.
             environment: Name of a configured environment.
+            tools: Functions of this process that the code can call:
+                `from vivarium import tools; tools.NAME(…)`. Plain functions, sync or async, or
+                `Tool`. Their arguments are untrusted.
+            tools_as_globals: Put the tools' names into the code's globals too.
+            tool_servers: Names of the operator's servers whose tools the code can call:
+                `tools.SERVER_NAME(…)`.
             cancel_on_disconnect: End the run when this client disconnects.
             idempotency_key: Another call with the same key returns the outcome of the first.
 
@@ -148,6 +159,7 @@ class AsyncClient:
             ApiError: The daemon refused the request.
             TransportError: The daemon was not reached, or the connection broke.
         """
+        tool_set = ToolSet(tools)
         request = requests.run(
             code,
             filename=filename,
@@ -167,9 +179,20 @@ class AsyncClient:
             timeout=timeout,
             env=env,
             environment=environment,
+            tools=tool_set.declared(),
+            follows=bool(tool_set),
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
+        if tool_set:
+            stream = Stream(
+                self._calls,
+                request.streamed(),
+                answerer=TaskAnswerer(self._calls, tool_set),
+            )
+            return await finish(self._calls, stream, max_output_chars, keep, answer)
         return await self._calls.fetch(request, Outcome._read)
 
     def stream(
@@ -191,10 +214,14 @@ class AsyncClient:
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
         environment: Optional[str] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> AsyncEventStream:
         """Runs like `run`, and yields the events as they happen."""
+        tool_set = ToolSet(tools)
         request = requests.run(
             code,
             filename=filename,
@@ -212,10 +239,14 @@ class AsyncClient:
             timeout=timeout,
             env=env,
             environment=environment,
+            tools=tool_set.declared(),
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
-        return AsyncEventStream(Stream(self._calls, request.streamed()))
+        answerer = TaskAnswerer(self._calls, tool_set) if tool_set else None
+        return AsyncEventStream(Stream(self._calls, request.streamed(), answerer=answerer))
 
     def session(
         self,
@@ -235,6 +266,9 @@ class AsyncClient:
         auto_resume: Optional[bool] = None,
         checkpoint: Optional[CheckpointMode] = None,
         auto_rollback: Optional[bool] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         idempotency_key: Optional[str] = None,
     ) -> Opening[AsyncSession]:
         """Creates a session; its kernel is ready when this has been awaited.
@@ -265,6 +299,11 @@ class AsyncClient:
                 named `after-` and its number); without it, those that the operator has chosen.
             auto_rollback: Whether code that loses its kernel has the session roll back to its last
                 checkpoint before it is answered: then `Outcome.rolled_back` is true.
+            tools: Functions of this process that code of all its executions can call, as long as
+                this object runs it: see `execute`.
+            tools_as_globals: Put the tools' names into the code's globals too.
+            tool_servers: Names of the operator's servers whose tools the code can call:
+                `tools.SERVER_NAME(…)`.
             idempotency_key: Another call with the same key returns the session of the first.
                 With a key, a call whose connection broke is retried.
 
@@ -273,6 +312,7 @@ class AsyncClient:
             QuotaExceeded: There are as many sessions as allowed.
             Unavailable: The host has no room for another session.
         """
+        tool_set = ToolSet(tools)
         request = requests.create_session(
             id=id,
             environment=environment,
@@ -289,12 +329,15 @@ class AsyncClient:
             auto_resume=auto_resume,
             checkpoint=checkpoint,
             auto_rollback=auto_rollback,
+            tools=tool_set.declared(),
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             idempotency_key=idempotency_key,
         )
 
         async def opened() -> AsyncSession:
             info = await self._calls.fetch(request, SessionInfo._read)
-            return AsyncSession(self._calls, info.id, deletes_itself=True)
+            return AsyncSession(self._calls, info.id, deletes_itself=True, tools=tool_set)
 
         return Opening(opened)
 

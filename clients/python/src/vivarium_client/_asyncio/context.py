@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Optional
 
@@ -10,6 +10,7 @@ from .._core import requests
 from .._core.calls import Calls
 from .._core.content import InputFiles
 from .._core.requests import AnswerForm, Outputs, ReprLimits
+from .._core.tools import Tools
 from ..errors import VivariumError
 from ..models import (
     ApprovalRules,
@@ -86,6 +87,9 @@ class AsyncContext:
         max_output_chars: Optional[int] = None,
         keep: Optional[Keep] = None,
         answer: Optional[AnswerForm] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> Outcome:
@@ -104,6 +108,9 @@ class AsyncContext:
             max_output_chars=max_output_chars,
             keep=keep,
             answer=answer,
+            tools=tools,
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
@@ -121,6 +128,9 @@ class AsyncContext:
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
         answer: Optional[AnswerForm] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> AsyncEventStream:
@@ -137,6 +147,9 @@ class AsyncContext:
             files=files,
             outputs=outputs,
             answer=answer,
+            tools=tools,
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )

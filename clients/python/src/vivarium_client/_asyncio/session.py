@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Generator, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Callable, Generic, Literal, Optional, TypeVar, Union
@@ -13,7 +13,8 @@ from .._core.content import InputFiles
 from .._core.listing import checkpoint_list, context_list, execution_page, session_page
 from .._core.process import ProcessCalls, started_id
 from .._core.requests import AnswerForm, Outputs, ReprLimits
-from .._core.stream import Stream
+from .._core.stream import Stream, finish
+from .._core.tools import Tools, ToolSet
 from ..errors import VivariumError
 from ..models import (
     ApprovalRules,
@@ -38,6 +39,7 @@ from .context import AsyncContext
 from .files import AsyncFiles
 from .process import AsyncProcess
 from .stream import AsyncEventStream
+from .tools import TaskAnswerer
 
 
 class AsyncSession:
@@ -51,11 +53,19 @@ class AsyncSession:
     files: AsyncFiles
     """The working directory."""
 
-    def __init__(self, calls: Calls, id: str, *, deletes_itself: bool) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        id: str,
+        *,
+        deletes_itself: bool,
+        tools: Optional[ToolSet] = None,
+    ) -> None:
         self.id = id
         self.files = AsyncFiles(calls, id)
         self._calls = calls
         self._deletes_itself = deletes_itself
+        self._tools = tools
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id!r})"
@@ -94,6 +104,9 @@ class AsyncSession:
         max_output_chars: Optional[int] = None,
         keep: Optional[Keep] = None,
         answer: Optional[AnswerForm] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         create: bool = False,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
@@ -120,6 +133,12 @@ class AsyncSession:
                 `Outcome.cuts` tells what is missing.
             keep: Which part of a longer text is kept: `head`, `tail` or `both` (the default).
             answer: How the outcome is told: see `AnswerForm`.
+            tools: Functions of this process that the code can call, beside those of its session:
+                `from vivarium import tools; tools.NAME(…)`. Plain functions, sync or async, or
+                `Tool`. Their arguments are untrusted.
+            tools_as_globals: Put the tools' names into the code's globals too.
+            tool_servers: Names of the operator's servers whose tools the code can call:
+                `tools.SERVER_NAME(…)`.
             create: Create the session if it does not exist.
             cancel_on_disconnect: Interrupt the code when this client disconnects; by default it
                 runs on.
@@ -129,6 +148,7 @@ class AsyncSession:
             NotFound: There is no such session or context.
             QuotaExceeded: The context's queue is full.
         """
+        tool_set = ToolSet(tools, self._tools)
         request = requests.execute(
             self.id,
             code,
@@ -144,10 +164,21 @@ class AsyncSession:
             max_output_chars=max_output_chars,
             keep=keep,
             answer=answer,
+            tools=tool_set.declared(),
+            follows=bool(tool_set),
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             create=create,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
+        if tool_set:
+            stream = Stream(
+                self._calls,
+                request.streamed(),
+                answerer=TaskAnswerer(self._calls, tool_set),
+            )
+            return await finish(self._calls, stream, max_output_chars, keep, answer)
         return await self._calls.fetch(request, Outcome._read)
 
     def stream(
@@ -164,11 +195,15 @@ class AsyncSession:
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
         answer: Optional[AnswerForm] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         create: bool = False,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> AsyncEventStream:
         """Runs like `execute`, and yields the events as they happen."""
+        tool_set = ToolSet(tools, self._tools)
         request = requests.execute(
             self.id,
             code,
@@ -182,11 +217,15 @@ class AsyncSession:
             files=files,
             outputs=outputs,
             answer=answer,
+            tools=tool_set.declared(),
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             create=create,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
-        return AsyncEventStream(Stream(self._calls, request.streamed()))
+        answerer = TaskAnswerer(self._calls, tool_set) if tool_set else None
+        return AsyncEventStream(Stream(self._calls, request.streamed(), answerer=answerer))
 
     async def command(
         self,
@@ -480,7 +519,10 @@ class AsyncSession:
         """
         request = images.branch(self.id, count, checkpoint)
         page = await self._calls.fetch(request, session_page)
-        return [AsyncSession(self._calls, info.id, deletes_itself=True) for info in page.entries]
+        return [
+            AsyncSession(self._calls, info.id, deletes_itself=True, tools=self._tools)
+            for info in page.entries
+        ]
 
     async def imageable(self) -> Imageable:
         """Tells whether the session can be suspended or branched now, and what is in the way."""

@@ -7,6 +7,8 @@ from typing import Any, Callable, Optional
 from ..errors import UnexpectedAnswer
 from ..events import (
     AwaitingApproval,
+    Call,
+    CallEnded,
     Display,
     Done,
     ErrorEvent,
@@ -103,6 +105,26 @@ class Collector:
         self._outputs.add("error", reader.fields)
         return ErrorEvent(number, exception)
 
+    def _call(self, number: int, reader: Reader) -> Event:
+        return Call(
+            number,
+            reader.required_text("execution_id"),
+            reader.required_text("session_id"),
+            reader.required_text("call_id"),
+            reader.required_text("tool"),
+            reader.object("arguments").fields,
+            reader.time("expires_at"),
+        )
+
+    def _call_ended(self, number: int, reader: Reader) -> Event:
+        return CallEnded(
+            number,
+            reader.required_text("execution_id"),
+            reader.required_text("session_id"),
+            reader.required_text("call_id"),
+            reader.text("outcome"),
+        )
+
     def _done(self, number: int, reader: Reader) -> Event:
         # `done` is the outcome without what the other events have told.
         stdout, stderr = ("".join(self._text[name]) for name in ("stdout", "stderr"))
@@ -129,6 +151,8 @@ _READ: dict[str, Callable[[Collector, int, Reader], Event]] = {
     "display": Collector._display,
     "result": Collector._value,
     "error": Collector._error,
+    "call": Collector._call,
+    "call_ended": Collector._call_ended,
     "done": Collector._done,
 }
 

@@ -86,6 +86,9 @@ def create_session(
     auto_resume: Optional[bool],
     checkpoint: Optional[CheckpointMode],
     auto_rollback: Optional[bool],
+    tools: Optional[list[dict[str, Any]]] = None,
+    tools_as_globals: bool = False,
+    tool_servers: Optional[Iterable[str]] = None,
     idempotency_key: Optional[str],
 ) -> Request:
     """POST /v1/sessions"""
@@ -97,7 +100,7 @@ def create_session(
         "egress_allow": None if egress_allow is None else list(egress_allow),
         "env": env,
         "approval": approval,
-        "idle_timeout_ms": _milliseconds(idle_timeout),
+        "idle_timeout_ms": milliseconds(idle_timeout),
         "deadline": None if deadline is None else _time(deadline),
         "metadata": metadata,
         "home": home,
@@ -105,6 +108,9 @@ def create_session(
         "auto_resume": auto_resume,
         "checkpoint": checkpoint,
         "auto_rollback": auto_rollback,
+        "tools": tools,
+        "tools_as_globals": tools_as_globals or None,
+        "tool_servers": _names(tool_servers),
     }
     # No key but the caller's: with one that nobody knows the daemon would keep a session that
     # nobody knows.
@@ -132,13 +138,25 @@ def execute(
     answer: Optional[AnswerForm],
     create: bool,
     cancel_on_disconnect: bool,
+    tools: Optional[list[dict[str, Any]]] = None,
+    tools_as_globals: bool = False,
+    follows: bool = False,
+    tool_servers: Optional[Iterable[str]] = None,
     idempotency_key: Optional[str],
 ) -> Request:
     """POST /v1/sessions/{id}/execute"""
+    if follows:
+        # A stream tells all of it. Its outcome is asked for in the form afterwards.
+        max_output_chars, keep, answer = None, None, None
     common = _common(timeout, files, outputs, answer, cancel_on_disconnect)
     cut = {"max_output_chars": max_output_chars, "keep": keep}
     place = {"context": context, "filename": filename, "cwd": cwd, "env": env}
-    fields = {"code": code, **place, "repr": repr, "approval": approval, **cut, **common}
+    called = {
+        "tools": tools,
+        "tools_as_globals": tools_as_globals or None,
+        "tool_servers": _names(tool_servers),
+    }
+    fields = {"code": code, **place, "repr": repr, "approval": approval, **cut, **common, **called}
     where = path("sessions", session_id, "execute") + ("?create=true" if create else "")
     return _work(where, fields, idempotency_key)
 
@@ -206,9 +224,16 @@ def run(
     env: Optional[Mapping[str, str]],
     environment: Optional[str],
     cancel_on_disconnect: bool,
+    tools: Optional[list[dict[str, Any]]] = None,
+    tools_as_globals: bool = False,
+    follows: bool = False,
+    tool_servers: Optional[Iterable[str]] = None,
     idempotency_key: Optional[str],
 ) -> Request:
     """POST /v1/run"""
+    if follows:
+        # A stream tells all of it. Its outcome is asked for in the form afterwards.
+        max_output_chars, keep, answer = None, None, None
     fields = {
         **_one_of(code=code, argv=argv, shell=shell),
         "filename": filename,
@@ -221,6 +246,9 @@ def run(
         "environment": environment,
         "approval": approval,
         "max_output_chars": max_output_chars,
+        "tools": tools,
+        "tools_as_globals": tools_as_globals or None,
+        "tool_servers": _names(tool_servers),
         "keep": keep,
         **_common(timeout, files, outputs, answer, cancel_on_disconnect),
     }
@@ -243,6 +271,13 @@ def output(session_id: str, execution_id: str, part: str, mime_type: Optional[st
     """GET /v1/sessions/{id}/executions/{execution_id}/outputs/{part}"""
     where = path("sessions", session_id, "executions", execution_id, "outputs", *part.split("/"))
     return get(where, {"mime_type": mime_type})
+
+
+def answer_call(session_id: str, execution_id: str, call_id: str, body: bytes) -> Request:
+    """POST /v1/sessions/{id}/executions/{execution_id}/calls/{call_id}"""
+    where = path("sessions", session_id, "executions", execution_id, "calls", call_id)
+    # The same answer again changes nothing.
+    return Request("POST", where, body, {"Content-Type": "application/json"}, idempotent=True)
 
 
 def write_stdin(session_id: str, execution_id: str, data: bytes, *, close: bool) -> Request:
@@ -512,7 +547,7 @@ def update_session(
         fields["metadata"] = dict(metadata)
     if idle_timeout is not None:
         is_default = idle_timeout == "default"
-        fields["idle_timeout_ms"] = None if is_default else _milliseconds(float(idle_timeout))
+        fields["idle_timeout_ms"] = None if is_default else milliseconds(float(idle_timeout))
     if deadline is not None:
         fields["deadline"] = None if deadline == "default" else _time(deadline)
     if limits is not None:
@@ -622,7 +657,7 @@ def _common(
     cancel_on_disconnect: bool,
 ) -> dict[str, Any]:
     return {
-        "timeout_ms": _milliseconds(timeout),
+        "timeout_ms": milliseconds(timeout),
         "files": input_files(files) or None,
         "outputs": _outputs(outputs) or None,
         "answer": answer,
@@ -634,6 +669,12 @@ def _outputs(outputs: Optional[Outputs]) -> list[Mapping[str, Any]]:
     if isinstance(outputs, (str, bytes, Mapping)):
         raise TypeError("outputs is a list of names")
     return [{"name": one} if isinstance(one, str) else one for one in outputs or ()]
+
+
+def _names(names: Optional[Iterable[str]]) -> Optional[list[str]]:
+    if isinstance(names, str):
+        raise TypeError("tool_servers is a list of names")
+    return None if names is None else list(names)
 
 
 def _one_of(**given: object) -> dict[str, object]:
@@ -660,7 +701,7 @@ def _pty_size(columns: int, rows: int) -> dict[str, int]:
     return {"columns": columns, "rows": rows}
 
 
-def _milliseconds(seconds: Optional[float]) -> Optional[int]:
+def milliseconds(seconds: Optional[float]) -> Optional[int]:
     """Converts seconds to the API's unit. The daemon refuses impossible times."""
     if seconds is None:
         return None

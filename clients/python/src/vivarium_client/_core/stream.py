@@ -8,11 +8,12 @@ again with the same Idempotency-Key.
 from __future__ import annotations
 
 from collections import deque
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from ..errors import ApiError, TransportError
-from ..events import AwaitingApproval, Done, Event, Started
-from ..models.outcome import Outcome
+from ..events import AwaitingApproval, Call, Done, Event, Started
+from ..models.names import Keep
+from ..models.outcome import Execution, Outcome
 from . import requests
 from .calls import Calls
 from .collect import Collector, event_number
@@ -21,12 +22,44 @@ from .retry import Retries
 from .sse import Decoder
 from .transport import Body
 
+if TYPE_CHECKING:
+    from .tools import Answerer
+
+
+async def finish(
+    calls: Calls,
+    stream: Stream,
+    max_output_chars: Optional[int],
+    keep: Optional[Keep],
+    answer: Optional[requests.AnswerForm],
+) -> Outcome:
+    """Follows an execution to its end. Returns its outcome, in the form that was asked for."""
+    try:
+        outcome = await stream.finish()
+    finally:
+        await stream.close()
+    if max_output_chars is None and keep is None and answer is None:
+        return outcome
+    # A stream tells all that was printed.
+    request = requests.execution(
+        outcome.session_id, outcome.execution_id, max_output_chars, keep, answer
+    )
+    told = (await calls.fetch(request, Execution._read)).outcome
+    return outcome if told is None else told
+
 
 class Stream:
     """One execution's events."""
 
-    def __init__(self, calls: Calls, request: Request, last: int = 0) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        request: Request,
+        last: int = 0,
+        answerer: Optional[Answerer] = None,
+    ) -> None:
         self._calls = calls
+        self._answerer = answerer
         self._request = request
         self._retries = Retries(calls.max_retries)
         self._collector = Collector()
@@ -79,6 +112,8 @@ class Stream:
     async def close(self) -> None:
         """Closes it at any point."""
         self._closed = True
+        if self._answerer is not None:
+            self._answerer.close()
         await self._disconnect()
 
     async def _step(self) -> None:
@@ -115,6 +150,8 @@ class Stream:
             self._retries.begin_anew()
             if isinstance(event, (AwaitingApproval, Started)):
                 self.session_id, self.execution_id = event.session_id, event.execution_id
+            if isinstance(event, Call) and self._answerer is not None:
+                self._answerer.begin(event)
             if event is not None:
                 self._ready.append(event)
 

@@ -15,7 +15,8 @@ from .._core.calls import Calls
 from .._core.content import InputFiles
 from .._core.listing import session_page
 from .._core.requests import AnswerForm, Outputs, ReprLimits
-from .._core.stream import Stream
+from .._core.stream import Stream, finish
+from .._core.tools import Tools, ToolSet
 from .._core.transport import run
 from ..models import (
     ApprovalRules,
@@ -36,6 +37,7 @@ from .images import Images
 from .session import Session
 from .stored import Homes, Volumes
 from .stream import EventStream
+from .tools import ThreadAnswerer
 from .transport import BlockingTransport
 
 
@@ -114,6 +116,9 @@ class Client:
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
         environment: Optional[str] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> Outcome:
@@ -142,6 +147,12 @@ class Client:
             timeout: Seconds that the code may run, from when a kernel gets it.
             env: Environment variables of the session.
             environment: Name of a configured environment.
+            tools: Functions of this process that the code can call:
+                `from vivarium import tools; tools.NAME(…)`. Plain functions, sync or async, or
+                `Tool`. Their arguments are untrusted.
+            tools_as_globals: Put the tools' names into the code's globals too.
+            tool_servers: Names of the operator's servers whose tools the code can call:
+                `tools.SERVER_NAME(…)`.
             cancel_on_disconnect: End the run when this client disconnects.
             idempotency_key: Another call with the same key returns the outcome of the first.
 
@@ -149,6 +160,7 @@ class Client:
             ApiError: The daemon refused the request.
             TransportError: The daemon was not reached, or the connection broke.
         """
+        tool_set = ToolSet(tools)
         request = requests.run(
             code,
             filename=filename,
@@ -168,9 +180,17 @@ class Client:
             timeout=timeout,
             env=env,
             environment=environment,
+            tools=tool_set.declared(),
+            follows=bool(tool_set),
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
+        if tool_set:
+            answerer = ThreadAnswerer(self._calls, tool_set)
+            stream = Stream(self._calls, request.streamed(), answerer=answerer)
+            return run(finish(self._calls, stream, max_output_chars, keep, answer))
         return run(self._calls.fetch(request, Outcome._read))
 
     def stream(
@@ -192,10 +212,14 @@ class Client:
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
         environment: Optional[str] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> EventStream:
         """Runs like `run`, and yields the events as they happen."""
+        tool_set = ToolSet(tools)
         request = requests.run(
             code,
             filename=filename,
@@ -213,10 +237,14 @@ class Client:
             timeout=timeout,
             env=env,
             environment=environment,
+            tools=tool_set.declared(),
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
-        return EventStream._open(Stream(self._calls, request.streamed()))
+        answerer = ThreadAnswerer(self._calls, tool_set) if tool_set else None
+        return EventStream._open(Stream(self._calls, request.streamed(), answerer=answerer))
 
     def session(
         self,
@@ -236,6 +264,9 @@ class Client:
         auto_resume: Optional[bool] = None,
         checkpoint: Optional[CheckpointMode] = None,
         auto_rollback: Optional[bool] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         idempotency_key: Optional[str] = None,
     ) -> Session:
         """Creates a session and returns when its kernel is ready.
@@ -266,6 +297,11 @@ class Client:
                 named `after-` and its number); without it, those that the operator has chosen.
             auto_rollback: Whether code that loses its kernel has the session roll back to its last
                 checkpoint before it is answered: then `Outcome.rolled_back` is true.
+            tools: Functions of this process that code of all its executions can call, as long as
+                this object runs it: see `execute`.
+            tools_as_globals: Put the tools' names into the code's globals too.
+            tool_servers: Names of the operator's servers whose tools the code can call:
+                `tools.SERVER_NAME(…)`.
             idempotency_key: Another call with the same key returns the session of the first.
                 With a key, a call whose connection broke is retried.
 
@@ -274,6 +310,7 @@ class Client:
             QuotaExceeded: There are as many sessions as allowed.
             Unavailable: The host has no room for another session.
         """
+        tool_set = ToolSet(tools)
         request = requests.create_session(
             id=id,
             environment=environment,
@@ -290,10 +327,13 @@ class Client:
             auto_resume=auto_resume,
             checkpoint=checkpoint,
             auto_rollback=auto_rollback,
+            tools=tool_set.declared(),
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             idempotency_key=idempotency_key,
         )
         info = run(self._calls.fetch(request, SessionInfo._read))
-        return Session(self._calls, info.id, deletes_itself=True)
+        return Session(self._calls, info.id, deletes_itself=True, tools=tool_set)
 
     def attach(self, id: str) -> Session:
         """Returns an existing session, without a request. It is not deleted at the end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Optional
 
@@ -10,6 +10,7 @@ from .._core import requests
 from .._core.calls import Calls
 from .._core.content import InputFiles
 from .._core.requests import AnswerForm, Outputs, ReprLimits
+from .._core.tools import Tools
 from .._core.transport import run
 from ..errors import VivariumError
 from ..models import (
@@ -85,6 +86,9 @@ class Context:
         max_output_chars: Optional[int] = None,
         keep: Optional[Keep] = None,
         answer: Optional[AnswerForm] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> Outcome:
@@ -103,6 +107,9 @@ class Context:
             max_output_chars=max_output_chars,
             keep=keep,
             answer=answer,
+            tools=tools,
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
@@ -120,6 +127,9 @@ class Context:
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
         answer: Optional[AnswerForm] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> EventStream:
@@ -136,6 +146,9 @@ class Context:
             files=files,
             outputs=outputs,
             answer=answer,
+            tools=tools,
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )

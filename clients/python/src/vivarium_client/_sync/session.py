@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Literal, Optional, Union
@@ -13,7 +13,8 @@ from .._core.content import InputFiles
 from .._core.listing import checkpoint_list, context_list, execution_page, session_page
 from .._core.process import ProcessCalls, started_id
 from .._core.requests import AnswerForm, Outputs, ReprLimits
-from .._core.stream import Stream
+from .._core.stream import Stream, finish
+from .._core.tools import Tools, ToolSet
 from .._core.transport import run
 from ..errors import VivariumError
 from ..models import (
@@ -39,6 +40,7 @@ from .context import Context
 from .files import Files
 from .process import Process
 from .stream import EventStream
+from .tools import ThreadAnswerer
 
 
 class Session:
@@ -52,11 +54,19 @@ class Session:
     files: Files
     """The working directory."""
 
-    def __init__(self, calls: Calls, id: str, *, deletes_itself: bool) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        id: str,
+        *,
+        deletes_itself: bool,
+        tools: Optional[ToolSet] = None,
+    ) -> None:
         self.id = id
         self.files = Files(calls, id)
         self._calls = calls
         self._deletes_itself = deletes_itself
+        self._tools = tools
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id!r})"
@@ -95,6 +105,9 @@ class Session:
         max_output_chars: Optional[int] = None,
         keep: Optional[Keep] = None,
         answer: Optional[AnswerForm] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         create: bool = False,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
@@ -121,6 +134,12 @@ class Session:
                 `Outcome.cuts` tells what is missing.
             keep: Which part of a longer text is kept: `head`, `tail` or `both` (the default).
             answer: How the outcome is told: see `AnswerForm`.
+            tools: Functions of this process that the code can call, beside those of its session:
+                `from vivarium import tools; tools.NAME(…)`. Plain functions, sync or async, or
+                `Tool`. Their arguments are untrusted.
+            tools_as_globals: Put the tools' names into the code's globals too.
+            tool_servers: Names of the operator's servers whose tools the code can call:
+                `tools.SERVER_NAME(…)`.
             create: Create the session if it does not exist.
             cancel_on_disconnect: Interrupt the code when this client disconnects; by default it
                 runs on.
@@ -130,6 +149,7 @@ class Session:
             NotFound: There is no such session or context.
             QuotaExceeded: The context's queue is full.
         """
+        tool_set = ToolSet(tools, self._tools)
         request = requests.execute(
             self.id,
             code,
@@ -145,10 +165,18 @@ class Session:
             max_output_chars=max_output_chars,
             keep=keep,
             answer=answer,
+            tools=tool_set.declared(),
+            follows=bool(tool_set),
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             create=create,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
+        if tool_set:
+            answerer = ThreadAnswerer(self._calls, tool_set)
+            stream = Stream(self._calls, request.streamed(), answerer=answerer)
+            return run(finish(self._calls, stream, max_output_chars, keep, answer))
         return run(self._calls.fetch(request, Outcome._read))
 
     def stream(
@@ -165,11 +193,15 @@ class Session:
         files: Optional[InputFiles] = None,
         outputs: Optional[Outputs] = None,
         answer: Optional[AnswerForm] = None,
+        tools: Optional[Tools] = None,
+        tools_as_globals: bool = False,
+        tool_servers: Optional[Iterable[str]] = None,
         create: bool = False,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> EventStream:
         """Runs like `execute`, and yields the events as they happen."""
+        tool_set = ToolSet(tools, self._tools)
         request = requests.execute(
             self.id,
             code,
@@ -183,11 +215,15 @@ class Session:
             files=files,
             outputs=outputs,
             answer=answer,
+            tools=tool_set.declared(),
+            tools_as_globals=tools_as_globals,
+            tool_servers=tool_servers,
             create=create,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
-        return EventStream._open(Stream(self._calls, request.streamed()))
+        answerer = ThreadAnswerer(self._calls, tool_set) if tool_set else None
+        return EventStream._open(Stream(self._calls, request.streamed(), answerer=answerer))
 
     def command(
         self,
@@ -473,7 +509,10 @@ class Session:
         """
         request = images.branch(self.id, count, checkpoint)
         page = run(self._calls.fetch(request, session_page))
-        return [Session(self._calls, info.id, deletes_itself=True) for info in page.entries]
+        return [
+            Session(self._calls, info.id, deletes_itself=True, tools=self._tools)
+            for info in page.entries
+        ]
 
     def imageable(self) -> Imageable:
         """Tells whether the session can be suspended or branched now, and what is in the way."""

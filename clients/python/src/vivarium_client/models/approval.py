@@ -40,6 +40,8 @@ class ApprovalExecution:
     """The names of the variables that the request sets."""
     files: tuple[str, ...]
     """The names of the files that the request brings."""
+    tools: tuple[str, ...]
+    """The names of the client's functions that its code can call."""
     timeout_ms: int
 
     @classmethod
@@ -57,6 +59,7 @@ class ApprovalExecution:
             network=reader.text("network"),
             env=reader.strings("env"),
             files=reader.strings("files"),
+            tools=reader.strings("tools"),
             timeout_ms=reader.integer("timeout_ms"),
         )
 

@@ -122,6 +122,8 @@ class HostInfo:
     """Every sandbox layer, as a trial session reported it."""
     environments: tuple[Environment, ...]
     capacity: Capacity
+    installs_packages: bool = False
+    """Whether a session that asks for no other network can install packages."""
 
     @classmethod
     def _read(cls, reader: Reader) -> HostInfo:
@@ -132,4 +134,5 @@ class HostInfo:
             layers=tuple(LayerReport._read(layer) for layer in reader.objects("layers")),
             environments=tuple(Environment._read(one) for one in reader.objects("environments")),
             capacity=Capacity._read(reader.object("capacity")),
+            installs_packages=reader.flag("installs_packages"),
         )

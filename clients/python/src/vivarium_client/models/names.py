@@ -103,5 +103,8 @@ FileKind = Union[Literal["file", "directory", "link", "other"], str]
 
 DisplayKind = Union[Literal["display", "update", "clear", "image", "video_frame"], str]
 
+CallOutcome = Union[Literal["result", "error", "refused", "timeout", "withdrawn", "ended"], str]
+"""How a call of a tool ended."""
+
 CodeStatus = Union[Literal["complete", "incomplete", "invalid"], str]
 """Whether code can be executed."""
