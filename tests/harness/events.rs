@@ -11,7 +11,7 @@ pub struct Event {
     pub id: u64,
     /// What it is.
     pub name: String,
-    /// What it says.
+    /// What it says: JSON, or a text that is none.
     pub data: Value,
 }
 
@@ -85,7 +85,7 @@ fn parse(block: &str) -> Event {
     Event {
         id: line("id: ").map_or(0, |id| id.parse().unwrap()),
         name: field("event: ").to_owned(),
-        data: serde_json::from_str(field("data: ")).unwrap(),
+        data: serde_json::from_str(field("data: ")).unwrap_or_else(|_| field("data: ").into()),
     }
 }
 

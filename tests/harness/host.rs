@@ -11,6 +11,8 @@ use std::process::Command;
 
 use nix::unistd::{Uid, User};
 
+use crate::program;
+
 /// Lists requirements that have to be met, separated by commas.
 const REQUIRE: &str = "VIVARIUM_TEST_REQUIRE";
 
@@ -43,10 +45,24 @@ pub enum Requirement {
     FileWatchers,
     /// `standardwebhooks` (tests/requirements.txt), for the `python` of that directory.
     StandardWebhooks,
+    /// `mcp` (tests/requirements.txt), for the `python` of that directory.
+    McpSdk,
+    /// What `tests/mcp/package.json` has from npm, installed there.
+    McpJudges,
+    /// An agents' framework, as `tests/frameworks/install` installs it.
+    Framework(&'static str),
+    /// What judges the Jupyter dialect (tests/requirements.txt), for the `python` of that directory.
+    JupyterClients,
+    /// What `tests/librechat/package.json` has from npm, installed there, and `node`.
+    LibrechatClient,
     /// `uv` (tests/requirements.txt), in that directory or on PATH.
     Uv,
     /// ipykernel (tests/ipykernel/requirements.txt), in `ipykernel` beside that directory.
     Ipykernel,
+    /// E2B's SDKs for Python (tests/e2b/*.txt), each in a directory of `e2b` beside that directory.
+    E2bSdks,
+    /// E2B's SDK for JavaScript (tests/e2b/package.json), in `e2b/js` beside that directory.
+    E2bJsSdk,
     /// `chromium`, as Debian's package `chromium` has it.
     Chromium,
     /// Flask for the host's /usr/bin/python3, as Debian's package `python3-flask` has it.
@@ -80,8 +96,15 @@ impl Requirement {
             Self::PythonArrow => "python-arrow",
             Self::FileWatchers => "file-watchers",
             Self::StandardWebhooks => "standard-webhooks",
+            Self::McpSdk => "mcp-sdk",
+            Self::McpJudges => "mcp-judges",
+            Self::Framework(name) => name,
+            Self::JupyterClients => "jupyter-clients",
+            Self::LibrechatClient => "librechat-client",
             Self::Uv => "uv",
             Self::Ipykernel => "ipykernel",
+            Self::E2bSdks => "e2b-sdks",
+            Self::E2bJsSdk => "e2b-js-sdk",
             Self::Chromium => "chromium",
             Self::Flask => "flask",
             Self::Streamlit => "streamlit",
@@ -113,8 +136,22 @@ impl Requirement {
             Self::PythonArrow => tools_have_modules("pandas pyarrow"),
             Self::FileWatchers => tools_have_modules("watchdog watchfiles"),
             Self::StandardWebhooks => tools_have_modules("standardwebhooks"),
+            Self::McpSdk => tools_have_modules("mcp httpx2"),
+            Self::McpJudges => mcp_judges().is_some(),
+            Self::Framework(name) => framework(name).is_some(),
+            Self::JupyterClients => tools_have_modules(
+                "nbclient papermill jupyter_server aiohttp jupyterlab nbconvert autogen_ext asyncio_atexit",
+            ),
+            Self::LibrechatClient => {
+                let agents = "tests/librechat/node_modules/@librechat/agents/package.json";
+                tool("node").is_some() && program::workspace().join(agents).is_file()
+            }
             Self::Uv => tool("uv").is_some(),
             Self::Ipykernel => ipykernel().is_some(),
+            Self::E2bSdks => ["newest", "openai-agents", "crewai"]
+                .iter()
+                .all(|name| e2b_sdk(name).is_some_and(|at| at.join("e2b").is_dir())),
+            Self::E2bJsSdk => e2b_sdk("js").is_some(),
             Self::Chromium => Path::new("/usr/bin/chromium").exists(),
             Self::Flask => host_has_modules("flask"),
             Self::Streamlit => tools_have_modules("streamlit"),
@@ -171,6 +208,27 @@ pub fn tool(name: &str) -> Option<PathBuf> {
 pub fn ipykernel() -> Option<PathBuf> {
     let directory = tool("python")?.parent()?.parent()?.join("ipykernel");
     directory.join("ipykernel_launcher.py").is_file().then_some(directory)
+}
+
+/// The directory with one of E2B's SDKs and what it imports.
+#[must_use]
+pub fn e2b_sdk(name: &str) -> Option<PathBuf> {
+    let directory = tool("python")?.parent()?.parent()?.join("e2b").join(name);
+    directory.is_dir().then_some(directory)
+}
+
+/// The Node that judges of MCP are run with, where they are installed: they want a newer one than Debian has.
+#[must_use]
+pub fn mcp_judges() -> Option<PathBuf> {
+    let node = program::workspace().join("tests/mcp/node_modules/.bin/node");
+    node.is_file().then_some(node)
+}
+
+/// The Python of a framework's environment.
+#[must_use]
+pub fn framework(name: &str) -> Option<PathBuf> {
+    let environment = program::workspace().join("target/frameworks").join(name);
+    environment.join("complete").is_file().then(|| environment.join("bin/python"))
 }
 
 /// Whether this process is root.

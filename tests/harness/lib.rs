@@ -15,6 +15,7 @@
     reason = "a panic is how a test fails, and standard error is where it says why"
 )]
 
+pub mod chromium;
 pub mod daemon;
 pub mod events;
 pub mod gate;

@@ -111,8 +111,14 @@ const IN_A_USERS_CONTAINER: &str = "mount -t tmpfs none /proc/fs && \
 /// For another user, the programs are first copied to `dir`, where it can execute them.
 #[must_use]
 pub fn vivarium(runner: &Runner, dir: &Path) -> Command {
+    program("vivarium", runner, dir)
+}
+
+/// The same of another program that has an engine in it.
+#[must_use]
+pub fn program(name: &str, runner: &Runner, dir: &Path) -> Command {
     let mut command = match runner {
-        Runner::Self_ => Command::new(path("vivarium")),
+        Runner::Self_ => Command::new(path(name)),
         Runner::User(user) | Runner::OneInotify(user) | Runner::FewProcesses(user) => {
             // Each of these executes the next in its place: the pid stays the same.
             let mut command = Command::new("/usr/bin/env");
@@ -130,7 +136,7 @@ pub fn vivarium(runner: &Runner, dir: &Path) -> Command {
                 }
                 _ => {}
             }
-            command.arg(copy("vivarium", dir));
+            command.arg(copy(name, dir));
             copy("vivarium-agent", dir);
             copy("libvivarium_agent.so", dir);
             command
@@ -143,7 +149,7 @@ pub fn vivarium(runner: &Runner, dir: &Path) -> Command {
                 script = IN_A_USERS_CONTAINER;
             }
             command.args(["--mount", "--propagation=private", "/bin/sh", "-c", script]);
-            command.arg(path("vivarium"));
+            command.arg(path(name));
             command
         }
     };
@@ -153,7 +159,7 @@ pub fn vivarium(runner: &Runner, dir: &Path) -> Command {
 
 /// A copy of a program in `dir`, made once.
 fn copy(name: &str, dir: &Path) -> PathBuf {
-    let to = dir.join(name);
+    let to = dir.join(Path::new(name).file_name().expect("a program has a name"));
     if !to.exists() {
         // A link where possible: the programs of a debug build are large.
         let from = path(name);

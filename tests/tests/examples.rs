@@ -24,6 +24,9 @@ fn checkout() -> tempfile::TempDir {
     fs::create_dir(&examples).unwrap();
     for entry in fs::read_dir(program::workspace().join("examples")).unwrap() {
         let entry = entry.unwrap();
+        if entry.path().is_dir() {
+            continue;
+        }
         fs::copy(entry.path(), examples.join(entry.file_name())).unwrap();
     }
     dir

@@ -62,6 +62,9 @@ fn busy(setup: Setup) -> Daemon {
     let _late = session.execute_for(50, "while True: pass");
     let fill = "with open('/tmp/big', 'wb') as file: file.write(bytes(32 << 20))";
     let _full = session.execute(fill);
+    let tools = json!([{"name": "nobody", "timeout_ms": 50}]);
+    let call = json!({"code": "from vivarium import tools; tools.nobody()", "tools": tools});
+    assert_eq!(session.execute_with(&call).exception(), "vivarium.ToolTimeout");
     let _reset = session.reset();
     let _run = daemon.run(&json!({"code": "import sys; print('oh', file=sys.stderr)"}));
     assert_eq!(daemon.request("GET", "/no/such/path", None).status, 404);
@@ -125,7 +128,7 @@ fn what_happened_is_what_is_counted() {
         r#"vivarium_session_start_seconds_count{tenant="default"} 2"#,
         r#"vivarium_sessions_ended_total{cause="deleted",tenant="default"} 1"#,
         r#"vivarium_executions_total{cause="none",status="ok",tenant="default"} 2"#,
-        r#"vivarium_executions_total{cause="none",status="error",tenant="default"} 1"#,
+        r#"vivarium_executions_total{cause="none",status="error",tenant="default"} 2"#,
         r#"vivarium_executions_total{cause="exited",status="killed",tenant="default"} 1"#,
         r#"vivarium_executions_total{cause="disk_limit",status="error",tenant="default"} 1"#,
         r#"vivarium_executions_total{cause="wall_time",status="timed_out",tenant="default"} 1"#,

@@ -10,17 +10,19 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_tests::program;
 
 /// The version of the contract, and the SHA-256 of what it is written in.
-const KNOWN: (u32, &str) = (11, "a84b2cb54fbf2cec3cb104967afe428e28a38db1267e8c923f44fe4022872920");
+const KNOWN: (u32, &str) = (12, "b45dcb878e017ade71f51d879f94c1b5029806afc1b2fa8a100fca7c71bed194");
 
-/// Where it is written: messages, what the agent and the kernel program say to each other, images, and how a template
+/// Where it is written: messages, what agent, supervisor and kernel program say to each other, images, and how a template
 /// is started.
-const WRITTEN_IN: [&str; 6] = [
+const WRITTEN_IN: [&str; 8] = [
     "agent/protocol/src",
     "agent/src/kernel/wire",
     "agent/src/kernel/wire.rs",
     "agent/src/image/format.rs",
     "agent/src/zygote.rs",
     "agent/python/core/wire.py",
+    "agent/python/calls/tool_channel.py",
+    "supervisor/engine/src/session/calls/wire.rs",
 ];
 
 /// The files at or below a path, but for tests.

@@ -138,6 +138,6 @@ fn prepare(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> DaemonError {
 }
 
 /// An address on loopback that nobody listens on right now.
-fn free_address() -> io::Result<SocketAddr> {
+pub(super) fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

@@ -65,6 +65,10 @@ pub struct Plan {
     pub wakes: usize,
     /// Commands of each kind.
     pub commands: usize,
+    /// Executions by the API and by each dialect.
+    pub dialect_calls: usize,
+    /// Calls of a client's function by one execution.
+    pub calls: usize,
     /// Requests to a server in a session, and to one outside.
     pub port_requests: usize,
     /// Packages that are installed in a session, and outside.
@@ -102,6 +106,8 @@ impl Plan {
         awake: 20,
         wakes: 60,
         commands: 200,
+        dialect_calls: 500,
+        calls: 1000,
         port_requests: 500,
         installs: 15,
         keystrokes: 500,
@@ -129,6 +135,8 @@ impl Plan {
         awake: 5,
         wakes: 10,
         commands: 20,
+        dialect_calls: 50,
+        calls: 100,
         port_requests: 50,
         installs: 3,
         keystrokes: 50,

@@ -5,8 +5,10 @@
 
 mod asleep;
 mod burst;
+mod calls;
 mod commands;
 mod concurrent;
+mod dialects;
 mod egress;
 mod environment;
 mod files;
@@ -49,6 +51,8 @@ pub enum Scenario {
     FirstOutput,
     Commands,
     Terminal,
+    Dialects,
+    Calls,
     Ports,
     Egress,
     Packages,
@@ -90,6 +94,8 @@ pub(super) async fn measure(plan: Plan, only: &[Scenario]) -> Result<Report, Ben
             Scenario::FirstOutput => first_output::measure(&context).await,
             Scenario::Commands => commands::measure(&context).await,
             Scenario::Terminal => terminal::measure(&context).await,
+            Scenario::Dialects => dialects::measure(&context).await,
+            Scenario::Calls => calls::measure(&context).await,
             Scenario::Ports => ports::measure(&context).await,
             Scenario::Egress => egress::measure(&context).await,
             Scenario::Packages => packages::measure(&context).await,

@@ -1,1 +1,1 @@
-../../../supervisor/server/src/config.rs
+../../../supervisor/config/src/config.rs

@@ -14,12 +14,16 @@
 )]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic is a finding")]
 
+mod calls_wire;
 mod cli;
 mod config;
 mod engine;
+mod envelope;
 mod gate;
 mod image;
+mod jupyter_wire;
 mod kernel_wire;
+mod rpc;
 mod settings;
 mod sse;
 mod suggest;
@@ -31,6 +35,9 @@ mod targets;
 extern crate self as vivarium_engine;
 
 pub use engine::{is_valid_id, too_low};
+
+/// As where the frames of calls are at home.
+const MAX_CALL_BYTES: usize = 1 << 20;
 
 use std::sync::LazyLock;
 

@@ -1,1 +1,1 @@
-../../../supervisor/server/src/suggest.rs
+../../../supervisor/config/src/suggest.rs

@@ -62,8 +62,9 @@ fn work_is_paused_billed_and_drained_under_load_and_all_of_it_is_audited() {
     drop(proxied.expect_problem(401, "unauthenticated"));
     drop(chief.ask(&at, "GET", "/v1/sessions", None).expect_problem(403, "scope_required"));
     drop(reader.ask(&at, "GET", "/v1/sessions", None).expect_success());
-    let failed = lines(&log, "auth_failed");
-    assert_eq!(failed[0]["reason"], "expired token", "{failed:?}");
+    // A thread of its own writes it.
+    let failed = wait::until("the line", || lines(&log, "auth_failed").into_iter().next());
+    assert_eq!(failed["reason"], "expired token", "{failed}");
 
     for (token, session) in [(&one, "s0"), (&one, "s1"), (&other, "s0")] {
         let spec = json!({ "id": session });

@@ -8,7 +8,7 @@ use vivarium_tests::http::Client;
 use crate::over_both;
 
 /// Every route of SPEC section 3 that this version has.
-const ROUTES: [(&str, &str); 90] = [
+const ROUTES: [(&str, &str); 93] = [
     ("post", "/v1/sessions"),
     ("get", "/v1/sessions"),
     ("get", "/v1/sessions/{id}"),
@@ -54,6 +54,9 @@ const ROUTES: [(&str, &str); 90] = [
     ("post", "/v1/sessions/{id}/executions/{execution_id}/signal"),
     ("post", "/v1/sessions/{id}/executions/{execution_id}/resize"),
     ("post", "/v1/sessions/{id}/executions/{execution_id}/stdin"),
+    ("get", "/v1/sessions/{id}/executions/{execution_id}/calls"),
+    ("post", "/v1/sessions/{id}/executions/{execution_id}/calls/{call_id}"),
+    ("post", "/v1/sessions/{id}/executions/{execution_id}/continue"),
     ("patch", "/v1/sessions/{id}/files/{path}"),
     ("get", "/v1/sessions/{id}/watch"),
     ("get", "/v1/sessions/{id}/ports/{port}/{path}"),

@@ -82,6 +82,8 @@ fn calls() -> Vec<(&'static str, &'static str, Option<Value>)> {
         ("POST", "/executions/1/signal", Some(json!({"signal": "SIGTERM"}))),
         ("POST", "/executions/1/resize", Some(json!({"columns": 80, "rows": 24}))),
         ("POST", "/executions/1/stdin", Some(json!("typed"))),
+        ("GET", "/executions/1/calls", None),
+        ("POST", "/executions/1/continue", Some(json!({"answers": {}}))),
         ("PATCH", "/files/file", Some(json!({"mode": "0600"}))),
         ("DELETE", "/files/file", None),
         ("GET", "/ports/8000/file", None),
@@ -125,6 +127,10 @@ fn every_call_of_the_api_is_tried() {
         for method in operations.as_object().unwrap().keys().filter(|key| *key != "parameters") {
             // A tar archive into the workdir goes by its own media type; a watch has no end.
             let elsewhere = [("put", "/files"), ("get", "/watch")];
+            // An execution without tools has none, which is as unknown to its owner: tests/calls.
+            if rest == "/executions/1/calls/{call_id}" {
+                continue;
+            }
             let is_tried = calls()
                 .iter()
                 .any(|(other, path, _)| other.eq_ignore_ascii_case(method) && *path == rest);

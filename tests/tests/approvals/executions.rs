@@ -106,6 +106,7 @@ fn what_is_remembered_is_the_same_call_alone() {
         ("b", json!({"code": "print(1)"})),
         ("a", with_file),
         ("a", json!({"code": "print(1)", "env": {"A": "b"}})),
+        ("a", json!({"code": "print(1)", "tools": [{"name": "t"}]})),
     ];
     for (session, body) in others {
         let (_waiting, id) = ask(&at, &one, session, &body);

@@ -17,6 +17,11 @@ fn calls_that_wait_when_the_daemon_is_killed_are_never_allowed() {
     fs::set_permissions(place.path(), Permissions::from_mode(0o777)).unwrap();
     let log = place.path().join("audit");
     let audit = format!("dir = {:?}", log.to_str().unwrap());
+    let lines = |event: &str| -> Vec<Value> {
+        let at = log.to_str().unwrap();
+        let arguments = ["audit", "export", "--event", event, "--dir", at];
+        serde_json::from_str(&program::run(&arguments).expect_code(0).stdout()).unwrap()
+    };
     let (one, other) = (Token::new(), Token::new());
     let asks = "[tenant.approval]\nexecutions = \"ask\"\nremember = \"tenant\"";
     let tenants = two(&entry("one", &one, asks), &entry("other", &other, ""));
@@ -43,6 +48,8 @@ fn calls_that_wait_when_the_daemon_is_killed_are_never_allowed() {
         });
         let all = || Client::connect(&at).json("GET", "/v1/approvals", None).expect_success();
         wait::until_true("three calls", || all()["approvals"].as_array().unwrap().len() == 3);
+        // A thread of its own writes them.
+        wait::until_true("their lines", || lines("approval_asked").len() == 3);
         (daemon.kill_and_check(), waits.join().unwrap())
     });
     // Clients see a broken connection, and no outcome.
@@ -63,20 +70,15 @@ fn calls_that_wait_when_the_daemon_is_killed_are_never_allowed() {
     make(&at, &one, "a");
     let (_waits, again) = ask(&at, &one, "a", &code);
     assert_ne!(again, first);
+    daemon.stop_and_check();
 
-    let lines = |event: &str| -> Vec<Value> {
-        let at = log.to_str().unwrap();
-        let arguments = ["audit", "export", "--event", event, "--dir", at];
-        serde_json::from_str(&program::run(&arguments).expect_code(0).stdout()).unwrap()
-    };
     let ended = lines("approval_ended");
-    assert_eq!(ended.len(), 3, "{ended:?}");
+    assert_eq!(ended.len(), 4, "{ended:?}");
     for (id, execution) in [(&first, 1), (&second, 1)] {
         let end = ended.iter().find(|line| line["approval"] == **id).unwrap();
         assert_eq!((&end["outcome"], &end["tenant"]), (&json!("interrupted"), &json!("one")));
         assert_eq!(end["execution"], execution);
     }
     assert!(lines("execution_started").is_empty());
-    daemon.stop_and_check();
     drop(program::run(&["audit", "verify", "--dir", log.to_str().unwrap()]).expect_code(0));
 }

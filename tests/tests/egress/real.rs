@@ -70,6 +70,7 @@ fn server_is_reached_through_the_gate_and_the_same_not_without_leave() {
     let usage = usage.expect_success();
     assert!(usage["rows"][0]["egress_bytes"].as_u64() >= Some(7), "{usage}");
     let id = session.info()["id"].clone();
+    daemon.stop_and_check();
     let exported =
         program::run(&["audit", "export", "--dir", log.path().join("log").to_str().unwrap()]);
     let lines: Vec<Value> = serde_json::from_str(&exported.expect_code(0).stdout()).unwrap();
@@ -94,7 +95,6 @@ fn server_is_reached_through_the_gate_and_the_same_not_without_leave() {
     assert_eq!(third["allowed"], 0);
     assert_eq!((&third["denied"], &third["bytes_in"]), (&json!(0), &json!(0)));
     assert!(none.is_null(), "{none}");
-    daemon.stop_and_check();
 
     // A name on the list is not enough for an address of the host's.
     let daemon = setup(port, "").start();

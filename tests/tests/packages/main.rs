@@ -4,6 +4,7 @@
 
 mod gate;
 mod inside;
+mod mcp;
 mod private;
 mod sources;
 mod upstream;

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
+use vivarium_tests::chromium;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::http::Endpoint;
 use vivarium_tests::{Daemon, Session, Setup, program, wait};
 
-use crate::{chromium, session_with};
+use crate::session_with;
 
 /// Serves `pages` by path, and anything else as what a victim would not want known.
 const SITE: &str = r"

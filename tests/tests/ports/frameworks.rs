@@ -2,11 +2,11 @@
 //! for a proxy.
 
 use serde_json::json;
+use vivarium_tests::chromium::{PREVIEWS, Page};
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::http::{Client, Response};
 use vivarium_tests::{Daemon, Session, Setup, wait};
 
-use crate::chromium::{PREVIEWS, Page};
 use crate::{get, path};
 
 const FLASK: &str = r#"

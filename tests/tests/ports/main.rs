@@ -4,7 +4,6 @@
 
 mod bodies;
 mod browser;
-mod chromium;
 mod clients;
 mod frameworks;
 mod framing;

@@ -6,6 +6,8 @@ use vivarium_protocol::message::{FromAgent, FromLauncher, FromTemplate, ToAgent,
 use vivarium_protocol::sequence::Sequence;
 
 use super::cut;
+use crate::calls_wire;
+use crate::envelope;
 use crate::kernel_wire::{self, FromKernel, Turn};
 use crate::sse::{self, SseEvent};
 use crate::tar::{Event, Parser};
@@ -37,6 +39,31 @@ pub fn kernel_wire(data: &[u8]) {
                     // Nothing is read after an error: the kernel is killed.
                     Err(error) => {
                         said.push(Err(error.to_string()));
+                        return said;
+                    }
+                }
+            }
+        }
+        said
+    };
+    assert_eq!(read(&[whole]), read(&parts));
+}
+
+/// What a kernel sends the supervisor of its calls.
+pub fn calls_wire(data: &[u8]) {
+    let Some((whole, parts)) = cut(data) else { return };
+    let read = |pieces: &[&[u8]]| {
+        let mut decoder = frame::Decoder::new(MAX_BYTES);
+        let mut said = Vec::new();
+        for piece in pieces {
+            decoder.push(piece);
+            loop {
+                match decoder.next_with(calls_wire::parse) {
+                    Ok(None) => break,
+                    Ok(Some(message)) => said.push(Ok(message)),
+                    // Nothing is read after an error: the pipe is closed.
+                    Err(error) => {
+                        said.push(Err(error));
                         return said;
                     }
                 }
@@ -183,4 +210,37 @@ pub fn sse(data: &[u8]) {
     let found = read(&[whole]);
     assert!(found.0.iter().all(|event| event.data.len() <= EVENT_MAX_BYTES));
     assert_eq!(found, read(&parts));
+}
+
+/// What a client of E2B streams: the same messages come out of it however it is cut, none is larger than
+/// one may be, and what was taken for a message is one in its envelope again.
+pub fn envelopes(data: &[u8]) {
+    let Some((whole, parts)) = cut(data) else { return };
+    let read = |pieces: &[&[u8]]| {
+        let (mut decoder, mut said) = (envelope::Decoder::default(), Vec::new());
+        for piece in pieces {
+            decoder.feed(piece);
+            loop {
+                match decoder.next_message() {
+                    Ok(None) => break,
+                    Ok(Some(message)) => said.push(Ok(message)),
+                    // Nothing is read after an error: the call has failed.
+                    Err(error) => {
+                        said.push(Err(error));
+                        return (said, None);
+                    }
+                }
+            }
+        }
+        let end = decoder.end();
+        (said, Some(end))
+    };
+    let (said, end) = read(&[whole]);
+    assert_eq!((said.clone(), end), read(&parts));
+    for message in said.into_iter().flatten() {
+        assert!(message.len() <= envelope::MAX_MESSAGE_BYTES);
+        let Ok(value) = serde_json::from_slice::<serde_json::Value>(&message) else { continue };
+        let again = envelope::one(&envelope::message(&value)).unwrap();
+        assert_eq!(again, value.to_string().into_bytes());
+    }
 }

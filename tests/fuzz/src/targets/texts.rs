@@ -2,6 +2,65 @@
 
 use crate::cli;
 use crate::config::{self, Config, File, Host, Sources};
+use crate::jupyter_wire::{self, Format, Header, MAX_HEADER_BYTES, PROTOCOL};
+use crate::rpc::{self, Id, Message};
+
+/// What a client of MCP sends. What is taken for a message says the same when it is written again, and an
+/// error names no request but the one that is there.
+pub fn rpc(data: &[u8]) {
+    match rpc::parse(data) {
+        Ok(Message::Response) => {}
+        Ok(Message::Request(request) | Message::Notification(request)) => {
+            let mut again = rpc::notification(&request.method, request.params.clone().into());
+            if let Some(id) = &request.id {
+                again["id"] = id.value();
+            }
+            let again = rpc::parse(again.to_string().as_bytes()).unwrap();
+            let is_request = request.id.is_some();
+            let expected =
+                if is_request { Message::Request(request) } else { Message::Notification(request) };
+            assert_eq!(again, expected);
+        }
+        Err((id, error)) => {
+            let whole: Option<serde_json::Value> = serde_json::from_slice(data).ok();
+            let there = whole.as_ref().and_then(|whole| whole.get("id")).and_then(Id::read);
+            assert!(id.is_none() || id == there, "{id:?} in {error:?}");
+            assert!(!error.message.is_empty() && error.message(id.as_ref()).is_object());
+        }
+    }
+}
+
+/// What a client of Jupyter sends, in the form that the first byte says. What is taken for a message has a
+/// small header that names it, and its content reads back as it was written.
+pub fn jupyter_wire(data: &[u8]) {
+    let Some((form, frame)) = data.split_first() else { return };
+    let read = match form % 3 {
+        0 => jupyter_wire::read_text(frame),
+        1 => jupyter_wire::read_binary(frame, Format::Json),
+        _ => jupyter_wire::read_binary(frame, Format::V1),
+    };
+    let Ok(request) = read else { return };
+    let header = request.header.to_string();
+    assert!(header.len() <= MAX_HEADER_BYTES && request.header["msg_id"].is_string());
+    let own = Header {
+        msg_id: "id".to_owned(),
+        msg_type: "status",
+        username: "kernel",
+        session: "session".to_owned(),
+        date: String::new(),
+        version: PROTOCOL,
+    };
+    let message = jupyter_wire::Message {
+        channel: request.channel,
+        kind: "status",
+        parent: Some(request.header),
+        content: request.content.clone().into(),
+    };
+    let written = message.write(&own, Format::V1).unwrap();
+    let again = jupyter_wire::read_binary(&written, Format::V1).unwrap();
+    assert_eq!((again.channel, again.kind.as_str()), (request.channel, "status"));
+    assert!(again.content.keys().eq(request.content.keys()));
+}
 
 /// What tenant code printed, on its way to a person's terminal.
 pub fn terminal(data: &[u8]) {

@@ -4,17 +4,17 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use crate::http::Endpoint;
+use crate::{Daemon, program, wait};
 use serde_json::{Value, json};
-use vivarium_tests::http::Endpoint;
-use vivarium_tests::{Daemon, program, wait};
 
-pub(crate) const PROGRAM: &str = "/usr/bin/chromium";
+pub const PROGRAM: &str = "/usr/bin/chromium";
 
 /// Where the daemon has its previews, so that the browser finds them and has secure cookies.
-pub(crate) const PREVIEWS: &str = "url = \"http://preview.localhost\"";
+pub const PREVIEWS: &str = "url = \"http://preview.localhost\"";
 
 /// What every Chromium of the tests is started with.
-pub(crate) fn arguments(daemon: &Daemon, profile: &Path) -> Vec<String> {
+pub fn arguments(daemon: &Daemon, profile: &Path) -> Vec<String> {
     let Endpoint::Tcp(port) = daemon.tcp() else { unreachable!() };
     let fixed = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
     let fixed = fixed.into_iter().chain(["--no-first-run"]).map(str::to_owned);
@@ -26,7 +26,7 @@ pub(crate) fn arguments(daemon: &Daemon, profile: &Path) -> Vec<String> {
 }
 
 /// A page in a browser of its own.
-pub(crate) struct Page {
+pub struct Page {
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
@@ -37,7 +37,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    pub(crate) fn open(daemon: &Daemon, url: &str) -> Self {
+    pub fn open(daemon: &Daemon, url: &str) -> Self {
         let profile = program::temp_dir();
         // It reads commands from descriptor 3 and writes answers to 4, each ended by NUL.
         let script = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
@@ -87,14 +87,14 @@ impl Page {
 
     /// The value of an expression in the page, `null` if it fails or if there is no page yet.
     #[track_caller]
-    pub(crate) fn value(&mut self, expression: &str) -> Value {
+    pub fn value(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         self.try_send("Runtime.evaluate", &params)["result"]["result"]["value"].clone()
     }
 
     /// Waits until the page shows this.
     #[track_caller]
-    pub(crate) fn until_shown(&mut self, text: &str) {
+    pub fn until_shown(&mut self, text: &str) {
         wait::until_true(text, || {
             let shown = self.value("document.body.innerText");
             shown.as_str().is_some_and(|shown| shown.contains(text))
@@ -103,7 +103,7 @@ impl Page {
 
     /// Types this, and Enter, where the first element is that this selects.
     #[track_caller]
-    pub(crate) fn enter(&mut self, selector: &str, text: &str) {
+    pub fn enter(&mut self, selector: &str, text: &str) {
         let focus = format!(
             "document.querySelector({selector:?})?.focus(); document.activeElement.matches({selector:?})"
         );

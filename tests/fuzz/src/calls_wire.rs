@@ -1,0 +1,1 @@
+../../../supervisor/engine/src/session/calls/wire.rs

@@ -1,0 +1,1 @@
+../../../supervisor/server/src/dialects/e2b/envelope.rs

@@ -1,0 +1,1 @@
+../../../supervisor/server/src/dialects/jupyter/wire.rs

@@ -1,0 +1,1 @@
+../../../supervisor/server/src/dialects/mcp/rpc.rs
