@@ -159,7 +159,7 @@ def execute(execution, kind, number, request):
             vars(wire.state).update(
                 execution_number=number, max_items=items, max_chars=chars, max_depth=depth
             )
-            filename, cwd, variables, source = wire.parse_execute(request[16:])
+            filename, cwd, variables, policy, source = wire.parse_execute(request[16:])
             number = int.from_bytes(number, "little")
             if cwd or variables:
                 import surroundings

@@ -86,6 +86,7 @@ pub(crate) fn policy() -> Policy {
         ids: None,
         passt: None,
         stores: Vec::new(),
+        hidden_paths: Vec::new(),
     }
 }
 
