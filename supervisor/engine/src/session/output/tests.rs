@@ -41,6 +41,7 @@ fn done(stdout_dropped: u64, files: Vec<FileEntry>) -> FromAgent {
         stdout_dropped,
         stderr_dropped: 0,
         usage: Usage::default(),
+        account: Account::default(),
         changes: Changes { files, more: false, deleted: vec!["b".into()] },
     }
 }
