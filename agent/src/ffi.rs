@@ -8,6 +8,8 @@
 //! at descriptor 3, which only this library may use.
 #![allow(unsafe_code)] // for `no_mangle`, which vouches that no other symbol has the name, and callers' promises
 
+pub mod work;
+
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::fd::{BorrowedFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;

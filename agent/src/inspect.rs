@@ -29,11 +29,12 @@ const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
-const PARTS: [(&str, &str); 52] = [
+const PARTS: [(&str, &str); 62] = [
     ("abridge", include_str!("../python/display/abridge.py")),
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
     ("assistance", include_str!("../python/assist/assistance.py")),
+    ("audit_events", include_str!("../python/policy/audit_events.py")),
     ("budget", include_str!("../python/display/budget.py")),
     ("capture", include_str!("../python/cell/capture.py")),
     ("cell_magics", include_str!("../python/cell/cell_magics.py")),
@@ -43,12 +44,16 @@ const PARTS: [(&str, &str); 52] = [
     ("completion", include_str!("../python/assist/completion.py")),
     ("context", include_str!("../python/cell/context.py")),
     ("descriptors", include_str!("../python/image/descriptors.py")),
+    ("echo", include_str!("../python/policy/echo.py")),
     ("event_loop", include_str!("../python/cell/event_loop.py")),
     ("figures", include_str!("../python/display/figures.py")),
     ("guard", include_str!("../python/core/guard.py")),
+    ("host_modules", include_str!("../python/policy/host_modules.py")),
     ("import_hooks", include_str!("../python/kernel/import_hooks.py")),
+    ("import_policy", include_str!("../python/policy/import_policy.py")),
     ("inspection", include_str!("../python/assist/inspection.py")),
     ("interactive", include_str!("../python/display/interactive.py")),
+    ("kept_names", include_str!("../python/policy/kept_names.py")),
     ("kernel", include_str!("../python/kernel/kernel.py")),
     ("kernel_image", include_str!("../python/image/kernel_image.py")),
     ("line_magics", include_str!("../python/cell/line_magics.py")),
@@ -60,7 +65,9 @@ const PARTS: [(&str, &str); 52] = [
     ("notebook_text", include_str!("../python/display/notebook_text.py")),
     ("on_resume", include_str!("../python/image/on_resume.py")),
     ("packages", include_str!("../python/core/packages.py")),
+    ("policy", include_str!("../python/policy/policy.py")),
     ("pools", include_str!("../python/image/pools.py")),
+    ("prints", include_str!("../python/policy/prints.py")),
     ("process_state", include_str!("../python/image/process_state.py")),
     ("programs", include_str!("../python/cell/programs.py")),
     ("publisher", include_str!("../python/display/publisher.py")),
@@ -77,11 +84,14 @@ const PARTS: [(&str, &str); 52] = [
     ("surroundings", include_str!("../python/kernel/surroundings.py")),
     ("syntax", include_str!("../python/cell/syntax.py")),
     ("template", include_str!("../python/zygote/template.py")),
+    ("tenant_code", include_str!("../python/policy/tenant_code.py")),
     ("timing", include_str!("../python/cell/timing.py")),
     ("tool_channel", include_str!("../python/calls/tool_channel.py")),
     ("tool_module", include_str!("../python/calls/tool_module.py")),
     ("variables", include_str!("../python/image/variables.py")),
     ("wire", include_str!("../python/core/wire.py")),
+    ("work", include_str!("../python/policy/work.py")),
+    ("work_native", include_str!("../python/policy/work_native.py")),
 ];
 
 /// What stands before the script's answer; site customisation may have printed before it.

@@ -21,7 +21,7 @@ import unittest
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("core", "calls", "display", "cell", "assist", "image", "kernel", "policy", "zygote")
+FOLDERS = ("core", "calls", "display", "cell", "assist", "image", "policy", "kernel", "zygote")
 FILES = {path.stem: path for folder in FOLDERS for path in (ROOT / folder).glob("*.py")}
 # All parts of the kernel program: the other files are run as scripts.
 SCRIPTS = {"bootstrap", "inspect_interpreter"}
