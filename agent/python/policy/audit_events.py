@@ -1,10 +1,11 @@
 """Counts audit events (PEP 578) while an execution runs, and refuses some.
 
-A hook cannot be removed, so code cannot remove this one, which costs a call for each event of the process once it is
-there. It is no wall: code can do without Python what Python would have raised an event for.
+A hook cannot be removed, so code cannot remove this one, which costs a call for each event of the
+process once it is there. It is no wall: code can do without Python what Python would have raised an
+event for.
 
-Events of the kernel's own do not count. What the import system does for an import is counted and never refused: who
-denies `open` does not mean that nothing can be imported.
+Events of the kernel's own do not count. What the import system does for an import is counted and
+never refused: who denies `open` does not mean that nothing can be imported.
 """
 
 from guard import Any, get_ident, interruptible, is_kernel_code, sys

@@ -1,4 +1,5 @@
-"""Which expressions' values are shown: `all` shows those of expression statements before the final one, too.
+"""Which expressions' values are shown: `all` shows those of expression statements before the final
+one, too.
 
 The final one's value is the kernel's to show or not.
 """
@@ -34,7 +35,7 @@ def end():
 
 
 def show_all(tree):
-    """Makes each expression statement of a module but the last statement one that shows its value."""
+    """Makes expression statements of a module, but a final one, show their values."""
     nodes: Any = load("_ast")
     for statement in tree.body[:-1]:
         if isinstance(statement, nodes.Expr):

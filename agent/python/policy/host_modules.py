@@ -1,8 +1,10 @@
-"""Modules that one execution can import, with what the client has given it. They cannot be assigned to."""
+"""Modules that one execution can import, with what the client has given it. They cannot be assigned
+to.
+"""
 
-from guard import load, modules, sys
+from guard import Any, load, modules, sys
 
-ModuleType = type(sys)
+ModuleType: Any = type(sys)
 
 
 class HostModule(ModuleType):
@@ -25,7 +27,7 @@ def begin(given):
         name = declared["name"]
         if name in standard or name in modules:
             raise ValueError("modules: a module %r is there already: choose another name" % name)
-        module = HostModule(name)
+        module: Any = HostModule(name)
         # What every module has is not the client's to say.
         vars(module).update({**loads(declared["content"]), **vars(module)})
         State.added[name] = module

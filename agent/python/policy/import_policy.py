@@ -1,7 +1,8 @@
 """Holds what tenant code imports to a list. Libraries import what they like.
 
-Stands in for `builtins.__import__`, which the statement calls, and for the function of the import system that
-`importlib.import_module` calls. C code calls the first as if the code that called it did: its empty list of names tells.
+Stands in for `builtins.__import__`, which the statement calls, and for the function of the import
+system that `importlib.import_module` calls. C code calls the first as if the code that called it
+did: its empty list of names tells.
 """
 
 import host_modules

@@ -1,7 +1,7 @@
 """Which of its names an execution leaves behind.
 
-`keep`: the namespace becomes what it was before, but for these names. `drop`: these names are removed. Objects that were
-there before, and were changed in place, stay changed.
+`keep`: the namespace becomes what it was before, but for these names. `drop`: these names are
+removed. Objects that were there before, and were changed in place, stay changed.
 """
 
 from guard import Any, main_module

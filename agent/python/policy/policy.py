@@ -1,8 +1,8 @@
 """The policy of one execution: what it is held to, and what is noted of it.
 
-Each kind is a part of its own with `begin(policy)` and `end()`, and `noted()` where it notes something. The user's signal handlers may raise
-between any two instructions of the kernel. So `end` undoes whatever `begin` came to, and can be called again, until one call of
-it has returned.
+Each kind is a part of its own with `begin(policy)` and `end()`, and `noted()` where it notes
+something. The user's signal handlers may raise between any two instructions of the kernel. So `end`
+undoes whatever `begin` came to, and can be called again, until one call of it has returned.
 
 Loaded by the first execution that has a policy. None of it is a wall: see docs/policies.md.
 """
@@ -40,7 +40,7 @@ PARTS: Any = {
 # By key of the account.
 NOTING: Any = {"work": work, "audit_events": audit_events, "prints": prints}
 # What keys have when nothing is on.
-OFF = (None, False, [], "last")
+OFF: tuple = (None, False, [], "last")
 
 
 def begin(text):

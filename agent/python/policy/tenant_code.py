@@ -1,7 +1,8 @@
 """Tells tenant code from that of libraries and of the kernel.
 
-Tenant code is what executions were compiled from, modules outside of the interpreter's directories, and what either
-has compiled itself. By file names, which code can choose: this helps code that means well, and is no wall.
+Tenant code is what executions were compiled from, modules outside of the interpreter's directories,
+and what either has compiled itself. By file names, which code can choose: this helps code that
+means well, and is no wall.
 """
 
 import packages

@@ -1,7 +1,8 @@
 """Counts the work of tenant code in ticks, and ends it at a limit, by `sys.monitoring` (PEP 669).
 
-A tick is a backward jump, the start of a function, or the resumption of a generator or coroutine. Code in C has none. All threads
-count together. Over the limit each further tick raises, so that code which catches the exception does not go on.
+A tick is a backward jump, the start of a function, or the resumption of a generator or coroutine.
+Code in C has none. All threads count together. Over the limit each further tick raises, so that
+code which catches the exception does not go on.
 
 Counted by the agent's library where there is that, and else by Python, with the same counts.
 """
@@ -13,7 +14,7 @@ from tenant_code import is_tenants
 # Those that Python's documentation gives no purpose come first.
 TOOL_ORDER = (3, 4, 0, 1, 2, 5)
 
-getframe = sys._getframe
+getframe: Any = sys._getframe
 
 
 class WorkLimitExceeded(BaseException):

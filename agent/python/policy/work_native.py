@@ -1,6 +1,8 @@
-"""Counts work by functions of the agent's library (agent/src/ffi/work.rs), which Python calls as its own.
+"""Counts work by functions of the agent's library (agent/src/ffi/work.rs), which Python calls as
+its own.
 
-They are made without headers: a `PyMethodDef` by ctypes, and what the library uses of Python as pointers.
+They are made without headers: a `PyMethodDef` by ctypes, and what the library uses of Python as
+pointers.
 """
 
 import kernel_image

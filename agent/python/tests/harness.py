@@ -35,7 +35,7 @@ COMPLETIONS = {0: "ok", 1: "error", 2: "interrupted", 3: "work_limit"}
 # Items, characters and depth of a repr, as IPython has them.
 IPYTHON_LIMITS = (1000, 0xFFFFFFFF, 0xFFFFFFFF)
 # `CodePolicy::default()` in agent/protocol.
-NO_POLICY = {
+NO_POLICY: dict = {
     "max_work": None,
     "imports": None,
     "audit_events": None,
