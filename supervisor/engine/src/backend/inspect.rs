@@ -43,6 +43,9 @@ struct Answer {
     /// Where the distributions are that were asked about.
     #[serde(default)]
     hidden: Vec<PathBuf>,
+    /// The names of those that it does not have.
+    #[serde(default)]
+    hidden_missing: Vec<String>,
 }
 
 /// What is known of an interpreter.
@@ -51,6 +54,8 @@ pub struct Inspected {
     pub interpreter: Interpreter,
     /// Files and directories of the distributions that were to be found.
     pub hidden: Vec<PathBuf>,
+    /// The names of those that there are none of.
+    pub missing: Vec<String>,
 }
 
 /// Asks about an interpreter, and where it has these distributions.
@@ -88,9 +93,9 @@ pub async fn inspect(
     let program = STANDARD
         .decode(answer.program)
         .map_err(|error| failed(format!("a program that can not be read: {error}")))?;
-    let Answer { path, version, prefixes, isolate, hidden, .. } = answer;
+    let Answer { path, version, prefixes, isolate, hidden, hidden_missing: missing, .. } = answer;
     let interpreter = Interpreter { path, prefixes, isolate, program, version };
-    Ok(Inspected { interpreter, hidden })
+    Ok(Inspected { interpreter, hidden, missing })
 }
 
 async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> {

@@ -81,9 +81,13 @@ impl Engine {
             return Err(refused("it needs the mounts layer, which is missing here".to_owned()));
         }
         let agent = self.settings().agent_binary.clone();
-        let Inspected { hidden, .. } = inspect::inspect(&agent, &prepared.interpreter.path, names)
-            .await
-            .map_err(|error| refused(error.to_string()))?;
-        Ok(hidden)
+        let Inspected { hidden, missing, .. } =
+            inspect::inspect(&agent, &prepared.interpreter.path, names)
+                .await
+                .map_err(|error| refused(error.to_string()))?;
+        match missing.first() {
+            None => Ok(hidden),
+            Some(name) => Err(refused(format!("environment {:?} has no {name:?}", chosen.base))),
+        }
     }
 }

@@ -45,10 +45,14 @@ pub(super) async fn prepare(
     settings: &Settings,
     host: &Host,
     name: &str,
-    Inspected { interpreter, hidden }: Inspected,
+    Inspected { interpreter, hidden, missing }: Inspected,
     passt: &Result<Pasta, NoPasta>,
 ) -> Result<Prepared, StartError> {
     let environment = settings.environments.get(name).cloned().unwrap_or_default();
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        tracing::warn!(environment = name, missing, "distributions to hide are not installed");
+    }
     let plan = first_plan(settings, host);
     let program = ProgramFile::new(&interpreter.program)
         .map_err(|source| StartError::Program { environment: name.to_owned(), source })?;
