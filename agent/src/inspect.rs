@@ -9,6 +9,7 @@
 
 mod special_files;
 
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -153,11 +154,35 @@ fn said(stderr: &str) -> String {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Answer {
-    Suitable { executable: PathBuf, version: String, prefixes: Vec<PathBuf>, program: String },
+    Suitable(Found),
     Unsuitable { error: String },
 }
 
-pub(crate) fn inspect(interpreter: &Path) -> Result<Interpreter, InspectError> {
+/// What the script tells of an interpreter that can run the kernel.
+#[derive(Deserialize)]
+struct Found {
+    executable: PathBuf,
+    version: String,
+    prefixes: Vec<PathBuf>,
+    program: String,
+    hidden: Vec<PathBuf>,
+    missing: Vec<String>,
+}
+
+/// What an interpreter has of distributions that are to be hidden.
+#[derive(Debug)]
+pub(crate) struct Hidden {
+    /// The paths of their files: of packages and modules as a whole.
+    paths: Vec<PathBuf>,
+    /// Those that are not installed.
+    missing: Vec<String>,
+}
+
+/// Inspects an interpreter, which also tells what it has of `distributions`.
+pub(crate) fn inspect(
+    interpreter: &Path,
+    distributions: &[OsString],
+) -> Result<(Interpreter, Hidden), InspectError> {
     let path = interpreter.to_owned();
     if !path.is_absolute() {
         return Err(InspectError::Relative(path));
@@ -169,19 +194,17 @@ pub(crate) fn inspect(interpreter: &Path) -> Result<Interpreter, InspectError> {
     };
     let system_trees =
         thread::spawn(|| special_files::trees_with_some(READ_EXECUTE.iter().map(PathBuf::from)));
-    let (stdout, stderr) = run_script(interpreter)?;
+    let (stdout, stderr) = run_script(interpreter, distributions)?;
     let stdout = String::from_utf8_lossy(&stdout);
     let (_, answer) =
         stdout.rsplit_once(MARKER).ok_or_else(|| no_answer("no answer".into(), &stderr))?;
     let answer =
         serde_json::from_str(answer).map_err(|error| no_answer(error.to_string(), &stderr))?;
-    let (executable, version, prefixes, program) = match answer {
+    let Found { executable, version, prefixes, program, hidden, missing } = match answer {
         Answer::Unsuitable { error: reason } => {
             return Err(InspectError::Unsuitable { path, reason });
         }
-        Answer::Suitable { executable, version, prefixes, program } => {
-            (executable, version, prefixes, program)
-        }
+        Answer::Suitable(found) => found,
     };
     let program =
         STANDARD.decode(program).map_err(|error| no_answer(error.to_string(), &stderr))?;
@@ -191,19 +214,23 @@ pub(crate) fn inspect(interpreter: &Path) -> Result<Interpreter, InspectError> {
     let path = if is_script(interpreter) { executable } else { path };
     let mut isolate = system_trees.join().map_err(|_| no_answer("a search failed".into(), &[]))?;
     isolate.extend(special_files::trees_with_some(prefixes.iter().cloned()));
-    Ok(Interpreter { path, prefixes, isolate, program, version })
+    let hidden = Hidden { paths: hidden, missing };
+    Ok((Interpreter { path, prefixes, isolate, program, version }, hidden))
 }
 
-/// `vivarium-agent inspect PATH`: prints a JSON object {path, version, prefixes, isolate,
-/// program} for the supervisor, the program in base64.
-pub(crate) fn main_inspect(path: &Path) -> ExitCode {
-    let printed = inspect(path).map_err(|error| error.to_string()).and_then(|found| {
+/// `vivarium-agent inspect PATH [DISTRIBUTION…]`: prints a JSON object {path, version, prefixes, isolate,
+/// program, hidden, missing} for the supervisor, the program in base64.
+pub(crate) fn main_inspect(path: &Path, distributions: &[OsString]) -> ExitCode {
+    let inspected = inspect(path, distributions).map_err(|error| error.to_string());
+    let printed = inspected.and_then(|(found, hidden)| {
         let answer = serde_json::json!({
             "path": found.path,
             "version": found.version,
             "prefixes": found.prefixes,
             "isolate": found.isolate,
             "program": STANDARD.encode(found.program),
+            "hidden": hidden.paths,
+            "missing": hidden.missing,
         });
         writeln!(std::io::stdout(), "{answer}")
             .map_err(|error| format!("print the answer: {error}"))
@@ -217,11 +244,15 @@ pub(crate) fn main_inspect(path: &Path) -> ExitCode {
     }
 }
 
-fn run_script(interpreter: &Path) -> Result<(Vec<u8>, Vec<u8>), InspectError> {
+fn run_script(
+    interpreter: &Path,
+    distributions: &[OsString],
+) -> Result<(Vec<u8>, Vec<u8>), InspectError> {
     let spawn = |source| InspectError::Spawn { path: interpreter.to_owned(), source };
     let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
     let mut child = Command::new(interpreter)
         .args(["-s", "-c", SCRIPT])
+        .args(distributions)
         .env_clear()
         .env("PATH", path)
         .current_dir("/")

@@ -9,7 +9,7 @@ Counted by the agent's library where there is that, and else by Python, with the
 
 import work_native
 from guard import TOOLS, Any, interruptible, monitoring, sys
-from tenant_code import is_tenants
+from tenant_code import is_of_execution, is_tenants
 
 # Those that Python's documentation gives no purpose come first.
 TOOL_ORDER = (3, 4, 0, 1, 2, 5)
@@ -38,19 +38,25 @@ class Counter:
 
     def __init__(self, limit):
         self.left, self.exceeded = limit, False
+        # File names of tenant code.
+        self.names: set = set()
 
     @interruptible
     def start(self, code, offset):
-        return self.tick()
+        return self.tick(code.co_filename)
 
     @interruptible
     def jump(self, code, offset, destination):
-        return monitoring.DISABLE if destination > offset else self.tick()
+        return monitoring.DISABLE if destination > offset else self.tick(code.co_filename)
 
     @interruptible
-    def tick(self):
-        if not is_tenants(getframe().f_back.f_back):
-            return monitoring.DISABLE
+    def tick(self, name):
+        if name not in self.names:
+            if not is_tenants(getframe().f_back.f_back):
+                return monitoring.DISABLE
+            # Other names in angle brackets may be those of libraries' code, too.
+            if name[:1] != "<" or is_of_execution(name):
+                self.names.add(name)
         if self.left == 0:
             self.exceeded = True
             raise WorkLimitExceeded

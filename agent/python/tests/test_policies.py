@@ -403,3 +403,32 @@ class Work(PolicyTest):
         self.run_ok("for it in range(6): sys.monitoring.free_tool_id(it)")
         self.assertEqual(self.work("1"), 1)
         self.assert_off()
+
+
+LIBRARY = os.environ.get("VIVARIUM_TEST_LIBRARY", "")
+
+
+@unittest.skipUnless(HAS_MONITORING and LIBRARY, "VIVARIUM_TEST_LIBRARY names no library")
+class NativeWork(Work):
+    """The same, counted by the agent's library."""
+
+    def start(self, **environment):
+        kernel = super().start(**environment)
+        code = (
+            "import ctypes, gc, sys\n"
+            "part, = (it for it in gc.get_objects() if type(it) is type(sys)"
+            " and it.__name__ == 'guard')\n"
+            "vars(part)['__builtins__']['__import__']('kernel_image').State.library ="
+            " ctypes.PyDLL(%r)\ndel part, gc" % LIBRARY
+        )
+        answer = kernel.run(code)
+        self.assertEqual(answer.completion, "ok", answer)
+        return kernel
+
+    def test_the_library_counts(self):
+        self.work("1")
+        code = (
+            "import gc, sys\nwork, = (it for it in gc.get_objects() if type(it) is type(sys)"
+            " and it.__name__ == 'work')\ntype(work.State.counter).__name__"
+        )
+        self.assert_value(code, "'NativeCounter'")
