@@ -237,7 +237,8 @@ fn work_is_limited_exactly_and_state_is_kept() {
     let over = execute(&session, loops, &json!({"max_work": work - 1}));
     let over = over.ended("timed_out", "work_limit", "preserved");
     assert_eq!(over.0["usage"]["work"], work - 1, "{over}");
-    let stubborn = "while True:\n    try:\n        while True: pass\n    except BaseException: pass";
+    let stubborn =
+        "while True:\n    try:\n        while True: pass\n    except BaseException: pass";
     let stubborn = execute(&session, stubborn, &json!({"max_work": 10_000}));
     let _over = stubborn.ended("timed_out", "work_limit", "preserved");
     assert_eq!(session.value("x"), "1");
