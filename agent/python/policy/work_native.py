@@ -11,7 +11,6 @@ from guard import Any, load, monitoring
 METH_FASTCALL = 0x80
 # As in `Python` of agent/src/ffi/work.rs, in this order.
 FUNCTIONS = (
-    "PyLong_AsLong",
     "PyObject_CallOneArg",
     "Py_DecRef",
     "PyErr_SetNone",
@@ -40,12 +39,14 @@ class NativeCounter:
 
 
 def counter(limit, exception, classify):
-    """A counter that allows so many ticks; None without the library."""
+    """A counter that allows so many ticks; None without a library that knows this Python."""
     library = kernel_image.State.library
     if library is None:
         return None
     if State.counter is None:
         State.counter = make(library, exception, classify)
+    if State.counter is None:
+        return None
     library.vivarium_work_begin(State.counter.python, limit)
     return State.counter
 
@@ -74,9 +75,14 @@ def make(library, exception, classify):
 
     request_slot = api.PyUnstable_Eval_RequestCodeExtraIndex
     request_slot.restype, request_slot.argtypes = ctypes.c_ssize_t, [pointer]
+    # A round of a loop costs two such numbers.
+    digit = int.__basicsize__
+    for value in (0, 5, 1 << 20, (1 << 30) - 1):
+        if ctypes.c_uint32.from_address(id(value) + digit).value != value:
+            return None
     objects = (None, monitoring.DISABLE, exception, classify, True)
     State.kept += objects
-    words = [*map(id, objects), request_slot(None)]
+    words = [*map(id, objects), request_slot(None), digit]
     words += [ctypes.cast(getattr(api, name), pointer).value for name in FUNCTIONS]
     python = (ctypes.c_ssize_t * len(words))(*words)
     State.kept += (python,)
