@@ -23,6 +23,9 @@ class State:
     parts: list = []
     # Those that did.
     begun: tuple = ()
+    # How often the end of the last of them was tried.
+    attempts = 0
+    dumps: Any = None
     echo = "last"
     is_stateless = False
 
@@ -39,15 +42,21 @@ PARTS: Any = {
 }
 # By key of the account.
 NOTING: Any = {"work": work, "audit_events": audit_events, "prints": prints}
+ATTEMPTS_MAX = 5
 # What keys have when nothing is on.
 OFF: tuple = (None, False, [], "last")
 
 
 def begin(text):
     """Applies the policy in this JSON."""
-    policy = load("json").loads(text)
+    State.begun, State.echo, State.is_stateless = (), "last", False
+    json = load("json")
+    if json is None:
+        raise RuntimeError("a policy needs json, and another module has its name")
+    State.dumps = json.dumps
+    policy = json.loads(text)
     names = policy["names"] or {}
-    State.begun, State.echo = (), policy["echo"]
+    State.echo = policy["echo"]
     State.is_stateless = "keep" in names
     for key, part in PARTS.items():
         if policy[key] not in OFF:
@@ -59,8 +68,12 @@ def begin(text):
 def end():
     """Takes it off."""
     while State.parts:
-        State.parts[-1].end()
+        State.attempts += 1
+        # Code may have put something into Python that always raises.
+        if State.attempts <= ATTEMPTS_MAX:
+            State.parts[-1].end()
         State.parts.pop()
+        State.attempts = 0
 
 
 def shows_value():
@@ -84,10 +97,13 @@ def exceeded(failure):
 def account():
     """The ACCOUNT frame's JSON."""
     noted = {key: part.noted() for key, part in NOTING.items() if part in State.begun}
-    dumps = load("json").dumps
-    while True:
-        text = dumps(noted, ensure_ascii=False).encode("utf-8", "replace")
+    while noted:
+        try:
+            text = State.dumps(noted, ensure_ascii=False).encode("utf-8", "replace")
+        except BaseException:
+            break  # Code has changed json, or memory is short.
         if len(text) <= wire.ACCOUNT_MAX_BYTES:
             return text
         # Only names of events that nobody but code itself has made are so long.
         noted.popitem()
+    return b"{}"

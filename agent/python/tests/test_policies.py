@@ -68,6 +68,24 @@ class Lifetime(PolicyTest):
         self.held("import builtins\nbuiltins.print = kept = lambda *a: None", **ALL)
         self.assert_value("import builtins\nbuiltins.print is kept", "True")
 
+    def test_code_that_breaks_what_a_policy_needs_harms_only_itself(self):
+        for code in (
+            "import sys\nsys.modules['json'] = None",
+            "import json\njson.dumps = lambda *a, **o: 1/0",
+            "import json.encoder\njson.encoder.JSONEncoder.encode = lambda *a: 5",
+            "import sys\nfor n in ('get_tool', 'set_events', 'register_callback', 'free_tool_id'):\n"
+            "    if hasattr(sys, 'monitoring'): setattr(sys.monitoring, n, lambda *a: 1/0)",
+            "import sys\nsys.modules.clear()",
+        ):
+            with self.subTest(code):
+                kernel = self.start()
+                kernel.run(code, policy=ALL)
+                kernel.run(code, policy=ALL)
+                self.assertEqual(kernel.run("1+1").value, "2")
+                answer = kernel.run("1+1", policy={"names": {"keep": []}})
+                self.assertIn(answer.completion, ("ok", "error"))
+                self.assertEqual(kernel.run("1+1").value, "2")
+
     def test_a_policy_that_cannot_be_applied_fails_the_execution_and_is_off(self):
         answer = self.held("1", "error", **{**ALL, "modules": [{"name": "json", "content": "{}"}]})
         self.assertIn("'json' is there already", answer.message)
@@ -408,9 +426,8 @@ class Work(PolicyTest):
 LIBRARY = os.environ.get("VIVARIUM_TEST_LIBRARY", "")
 
 
-@unittest.skipUnless(HAS_MONITORING and LIBRARY, "VIVARIUM_TEST_LIBRARY names no library")
-class NativeWork(Work):
-    """The same, counted by the agent's library."""
+class Native(PolicyTest):
+    """Kernels whose work is counted by the agent's library."""
 
     def start(self, **environment):
         kernel = super().start(**environment)
@@ -425,6 +442,14 @@ class NativeWork(Work):
         self.assertEqual(answer.completion, "ok", answer)
         return kernel
 
+
+@unittest.skipUnless(HAS_MONITORING and LIBRARY, "VIVARIUM_TEST_LIBRARY names no library")
+class NativeLifetime(Native, Lifetime):
+    pass
+
+
+@unittest.skipUnless(HAS_MONITORING and LIBRARY, "VIVARIUM_TEST_LIBRARY names no library")
+class NativeWork(Native, Work):
     def test_the_library_counts(self):
         self.work("1")
         code = (
