@@ -212,9 +212,11 @@ fn what_is_no_policy_is_refused_before_anything_runs() {
     assert_eq!(session.value("'ran' in globals()"), "False");
     let of_command = json!({"argv": ["true"], "max_work": 1});
     assert_eq!(refused(&daemon, "POST", "/v1/run", &of_command).0, "max_work");
-    let contradiction = "imports = { allow = [\"os\"] }\n\
-                         [environments.default]\nimports = { deny = [\"os.path\"] }";
-    let (status, log) = Setup::default().config("sandbox", contradiction).try_start().unwrap_err();
+    let (status, log) = Setup::default()
+        .config("sandbox", "imports = { allow = [\"os\"] }")
+        .config("environments.default", "imports = { deny = [\"os.path\"] }")
+        .try_start()
+        .unwrap_err();
     assert_eq!(status.code(), Some(2), "{log}");
     assert!(log.contains("environments.default.imports: \"os.path\" is denied"), "{log}");
     daemon.release();

@@ -41,11 +41,9 @@ struct Answer {
     isolate: Vec<PathBuf>,
     program: String,
     /// Where the distributions are that were asked about.
-    #[serde(default)]
     hidden: Vec<PathBuf>,
     /// The names of those that it does not have.
-    #[serde(default)]
-    hidden_missing: Vec<String>,
+    missing: Vec<String>,
 }
 
 /// What is known of an interpreter.
@@ -93,7 +91,7 @@ pub async fn inspect(
     let program = STANDARD
         .decode(answer.program)
         .map_err(|error| failed(format!("a program that can not be read: {error}")))?;
-    let Answer { path, version, prefixes, isolate, hidden, hidden_missing: missing, .. } = answer;
+    let Answer { path, version, prefixes, isolate, hidden, missing, .. } = answer;
     let interpreter = Interpreter { path, prefixes, isolate, program, version };
     Ok(Inspected { interpreter, hidden, missing })
 }
