@@ -5,8 +5,10 @@
 //! parent calls `forked` and `serve` again, and the child `become_kernel`.
 //!
 //! A function that takes the supervisor's socket is unsafe: only Python that a zygote has executed has one,
-//! at descriptor 3, which only this library may use.
+//! at descriptor 3, which only this library may use. [`work`] has what Python calls for each tick of work.
 #![allow(unsafe_code)] // for `no_mangle`, which vouches that no other symbol has the name, and callers' promises
+
+pub mod work;
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::fd::{BorrowedFd, IntoRawFd};

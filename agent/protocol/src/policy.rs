@@ -173,6 +173,9 @@ pub struct Policy {
     pub ids: Option<SubordinateIds>,
     /// Its home, volumes and built environment. They need the mounts layer.
     pub stores: Vec<StoreMount>,
+    /// Files and directories of distributions that are hidden: an empty one of its kind is in each
+    /// one's place. They need the mounts layer.
+    pub hidden_paths: Vec<PathBuf>,
 }
 
 /// Why a [`Policy`] is refused.
@@ -267,6 +270,12 @@ impl Policy {
             && (ids.agent == 0 || ids.kernel == 0 || ids.agent == ids.kernel)
         {
             return Err(PolicyError::Ids);
+        }
+        for path in &self.hidden_paths {
+            check_path("hidden_paths", path)?;
+        }
+        if !self.hidden_paths.is_empty() && !self.plan.applies(Layer::Mounts) {
+            return Err(PolicyError::Missing("hidden distributions need the mounts layer"));
         }
         self.check_stores()?;
         self.check_passt()?;

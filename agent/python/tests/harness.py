@@ -21,7 +21,7 @@ import unittest
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("core", "calls", "display", "cell", "assist", "image", "kernel", "zygote")
+FOLDERS = ("core", "calls", "display", "cell", "assist", "image", "policy", "kernel", "zygote")
 FILES = {path.stem: path for folder in FOLDERS for path in (ROOT / folder).glob("*.py")}
 # All parts of the kernel program: the other files are run as scripts.
 SCRIPTS = {"bootstrap", "inspect_interpreter"}
@@ -31,9 +31,19 @@ EARLY = ["classes", "compiler", "guard", "import_hooks", "interactive", "kernel"
 EARLY += ["packages", "report", "source_cache", "streams", "wire"]
 DISPLAY_KINDS = ("display", "update", "clear", "image", "video_frame")
 BOOTSTRAP = FILES["bootstrap"].read_text()
-COMPLETIONS = {0: "ok", 1: "error", 2: "interrupted"}
+COMPLETIONS = {0: "ok", 1: "error", 2: "interrupted", 3: "work_limit"}
 # Items, characters and depth of a repr, as IPython has them.
 IPYTHON_LIMITS = (1000, 0xFFFFFFFF, 0xFFFFFFFF)
+# `CodePolicy::default()` in agent/protocol.
+NO_POLICY: dict = {
+    "max_work": None,
+    "imports": None,
+    "audit_events": None,
+    "echo": "last",
+    "prints": False,
+    "modules": [],
+    "names": None,
+}
 # A test that hangs fails after this.
 TIMEOUT_S = 30
 
@@ -86,6 +96,8 @@ class Answer:
     # Each display: kind, id, representations, and the output before it.
     displays: Any = ()
     stdout = stderr = ""
+    # What the policy noted.
+    account: Any = None
     exited: Any = None
     began = False
     interrupts = 0
@@ -95,7 +107,7 @@ class Answer:
         return repr({**vars(self), "displays": list(self.displays)[-5:]})
 
 
-def details_of(filename="", cwd="", env=(), repr_limits=IPYTHON_LIMITS, pipes=()):
+def details_of(filename="", cwd="", env=(), repr_limits=IPYTHON_LIMITS, pipes=(), policy=None):
     """What an EXECUTE frame has between the number and the code."""
 
     def string(text):
@@ -105,7 +117,15 @@ def details_of(filename="", cwd="", env=(), repr_limits=IPYTHON_LIMITS, pipes=()
     details = b"".join(limit.to_bytes(4, "little") for limit in repr_limits)
     details += len(pipes).to_bytes(4, "little")
     details += string(filename) + string(cwd) + len(variables).to_bytes(4, "little")
-    return details + b"".join(map(string, (text for pair in variables.items() for text in pair)))
+    details += b"".join(map(string, (text for pair in variables.items() for text in pair)))
+    return details + string(policy_text(policy))
+
+
+def policy_text(policy):
+    """A policy as the agent writes it; `policy` has what is not as by default."""
+    if not policy:
+        return ""
+    return json.dumps({**NO_POLICY, **policy})
 
 
 class Kernel:
@@ -213,9 +233,10 @@ class Kernel:
         env=(),
         repr_limits=IPYTHON_LIMITS,
         pipes=(),
+        policy=None,
     ):
         """Runs code; see `frame` for `interrupts`. `pipes` are the ends that it gets for calls."""
-        details = details_of(filename, cwd, env, repr_limits, pipes)
+        details = details_of(filename, cwd, env, repr_limits, pipes, policy)
         return self.ask(1, details, code, interrupts, pipes)
 
     def begin(self, code):
@@ -262,6 +283,8 @@ class Kernel:
             elif kind == 4:
                 answer.completion = COMPLETIONS[payload[8]]
                 texts.rest = texts.rest[1:]
+            elif kind == 7:
+                answer.account = json.loads(texts.next())
             elif kind == 6:
                 # The pipes hold all output before the display.
                 self.drain(answer, select.select([self.out, self.err], [], [], 0)[0])

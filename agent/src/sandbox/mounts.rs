@@ -9,6 +9,7 @@
 //! |---|---|
 //! | system paths, interpreter | the host's, read-only |
 //! | `read_paths`, and what else has sockets or FIFOs in it | the same through overlayfs |
+//! | hidden distributions | nothing, see [`hidden`] |
 //! | `/etc` | a reduced copy, see [`etc`] |
 //! | `/.vivarium/bin` | the session's `python` and `pip`, see [`one_python`] |
 //! | `/proc` | of the session's own pid namespace, masked, see [`proc`] |
@@ -20,6 +21,7 @@
 //! | workdir, `/tmp`, `/dev/shm` | directories of one tmpfs with the session's size and inode limit |
 
 mod etc;
+mod hidden;
 mod proc;
 mod tree;
 mod verify;
@@ -73,6 +75,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
     mount_fs(None, "/", None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)?;
     let sources = sources(context)?;
     let etc = etc::sources(context)?;
+    let hidden = hidden::find(context)?;
     let stage = Path::new(STAGE);
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount_fs(Some("tmpfs"), STAGE, Some("tmpfs"), flags, Some("mode=755,size=2m,nr_inodes=2k"))?;
@@ -87,6 +90,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
     for source in sources.iter().chain(&etc) {
         attach(source, stage)?;
     }
+    hidden::apply(&hidden, stage)?;
     link_environment(context, stage)?;
     etc::write_own(context, stage)?;
     link_aliases(context, &sources, stage)?;

@@ -19,15 +19,14 @@ use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report};
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT, Leaf};
 use vivarium_protocol::message::{
-    CommandSpec, Execute, FileProblem, FileReply, FromAgent, InputFile, Launch, Stdin, Stream,
-    ToAgent, Work,
+    Execute, FileProblem, FileReply, FromAgent, InputFile, Launch, Stream, ToAgent, Work,
 };
 use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
 use vivarium_protocol::sequence::Sequence;
 use vivarium_protocol::stream::{self, StreamError, receive, send_with};
 use vivarium_protocol::units::Limit;
 
-pub(crate) use self::outcome::Outcome;
+pub(crate) use self::outcome::{Outcome, command};
 pub(crate) use self::scope::Scope;
 use self::start::{AGENT, Launcher, fork_launcher};
 
@@ -86,6 +85,7 @@ pub(crate) fn policy() -> Policy {
         ids: None,
         passt: None,
         stores: Vec::new(),
+        hidden_paths: Vec::new(),
     }
 }
 
@@ -276,7 +276,7 @@ impl Session {
         let number = message.execution().unwrap_or_default();
         let outcome = self.outcomes.entry(number).or_default();
         match message {
-            FromAgent::Started { .. } => {}
+            FromAgent::Started { .. } | FromAgent::KernelReady { .. } => {}
             FromAgent::File { file, .. } => outcome.files.push(file),
             FromAgent::CpuLimitReached { .. } => outcome.cpu_limit_reached = true,
             FromAgent::FileDone { transfer, reply } => self.done.push((transfer, reply)),
@@ -288,14 +288,14 @@ impl Session {
             }
             FromAgent::Display { display, .. } => outcome.displays.push(display),
             FromAgent::Exception { exception, .. } => outcome.exception = Some(exception.type_name),
-            FromAgent::Done { completion, stdout_dropped, changes, usage, .. } => {
+            FromAgent::Done { completion, stdout_dropped, changes, usage, account, .. } => {
+                outcome.account = account;
                 outcome.changes = changes;
                 outcome.cpu_us = usage.cpu_us;
                 outcome.completion = Some(completion);
                 outcome.stdout_dropped = stdout_dropped;
                 self.end(number);
             }
-            FromAgent::KernelReady { .. } => {}
             FromAgent::KernelExited { context, .. } => {
                 self.note_exit(message);
                 if !self.has_leaves && !self.closing.contains(&context) {
@@ -378,12 +378,6 @@ impl Session {
         self.start(code, vec![]);
         self.finish()
     }
-}
-
-pub(crate) fn command(argv: &[&str], stdin: &[u8]) -> Work {
-    let argv = argv.iter().map(|&argument| argument.to_owned()).collect();
-    let stdin = Stdin::Bytes(stdin.to_owned());
-    Work::Command(CommandSpec { stdin, ..CommandSpec::new(argv) })
 }
 
 impl Drop for Session {

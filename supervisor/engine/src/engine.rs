@@ -48,6 +48,7 @@ mod approvals;
 mod assist;
 mod builds;
 mod calls;
+mod code_policies;
 mod contexts;
 mod create;
 mod egress;

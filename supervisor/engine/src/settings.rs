@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use vivarium_api_types::CheckpointMode;
-use vivarium_api_types::{ListenAddr, PolicySource};
+use vivarium_api_types::{CodePolicySpec, ListenAddr, PolicySource};
 pub use vivarium_audit::{Fsync, OnFull, Settings as Audit};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{Limits, Network};
@@ -265,6 +265,8 @@ pub struct Sandbox {
     pub require: Option<Vec<Layer>>,
     /// What a session may use unless its request says less.
     pub limits: Limits,
+    /// What code is held to, unless its environment, session or request says more.
+    pub code_policy: CodePolicySpec,
     /// What a session can reach unless its request says otherwise.
     pub network: Network,
     pub allowed_networks: Vec<Network>,
@@ -340,6 +342,11 @@ pub struct Session {
     pub pool_memory_pressure_percent: u8,
 }
 
+/// Whether this can be the name of a distribution, in any of its forms.
+pub fn is_distribution_name(name: &str) -> bool {
+    vivarium_packages::name::normalized(name).is_some()
+}
+
 /// `[environments.<name>]`
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
@@ -354,6 +361,10 @@ pub struct Environment {
     pub images: bool,
     /// Whether its code may not call functions of its client's.
     pub refuses_tools: bool,
+    /// What its code is held to, with what `[sandbox]` says.
+    pub code_policy: CodePolicySpec,
+    /// Distributions that its sessions do not have.
+    pub hidden: Vec<String>,
     pub preimport: Vec<String>,
     /// Code that the template runs after that.
     pub warmup: String,

@@ -125,6 +125,11 @@ pub struct Template {
 }
 
 impl Template {
+    /// None, for a session that is not to have what this one has in memory.
+    pub fn none(&self) -> Self {
+        Self::new(&self.environment)
+    }
+
     pub fn new(environment: &str) -> Self {
         Self {
             environment: environment.to_owned(),

@@ -34,6 +34,7 @@ fn done(execution: ExecutionNumber) -> FromAgent {
         stderr_dropped: 0,
         usage: Usage::default(),
         changes: crate::message::Changes::default(),
+        account: crate::outcome::Account::default(),
     }
 }
 

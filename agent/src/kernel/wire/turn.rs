@@ -18,6 +18,11 @@ enum Phase {
     Valued(ExecutionNumber),
     /// Running, and its exception has come.
     Raised(ExecutionNumber),
+    /// Its account has come, behind its exception or not.
+    Accounted {
+        execution: ExecutionNumber,
+        raised: bool,
+    },
 }
 
 /// Which message may come next from a kernel.
@@ -34,7 +39,7 @@ impl Turn {
 
     /// Accepts `message` if it may come now.
     pub(crate) fn accept(&mut self, message: &FromKernel) -> Result<(), WireError> {
-        use Phase::{Idle, Raised, Running, Sent, Starting, Valued};
+        use Phase::{Accounted, Idle, Raised, Running, Sent, Starting, Valued};
         let next = match (self.phase, message) {
             (Starting, FromKernel::Ready) => Some(Idle),
             (Sent(now), FromKernel::Started { execution }) if now == *execution => {
@@ -66,6 +71,17 @@ impl Turn {
             {
                 Some(Idle)
             }
+            (
+                Sent(now) | Running(now) | Valued(now) | Raised(now),
+                FromKernel::Account { execution, .. },
+            ) if now == *execution => {
+                Some(Accounted { execution: now, raised: matches!(self.phase, Raised(_)) })
+            }
+            (Accounted { execution: now, raised }, FromKernel::Done { execution, completion })
+                if now == *execution && !(raised && *completion == Completion::Ok) =>
+            {
+                Some(Idle)
+            }
             _ => None,
         };
         self.phase = next.ok_or_else(|| WireError::OutOfTurn {
@@ -82,6 +98,9 @@ impl Turn {
             Phase::Sent(now) => format!("execution {now} had not begun"),
             Phase::Running(now) => format!("execution {now} was running"),
             Phase::Valued(now) => format!("execution {now} was running and had given its value"),
+            Phase::Accounted { execution, .. } => {
+                format!("execution {execution} was running and had given its account")
+            }
             Phase::Raised(now) => format!("execution {now} was running and had raised"),
         }
     }

@@ -53,6 +53,7 @@ pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Con
         ids: None,
         passt: None,
         stores: Vec::new(),
+        hidden_paths: Vec::new(),
     };
     let host = HostFacts {
         uid: nix::unistd::getuid().as_raw(),

@@ -9,8 +9,8 @@ use nix::sys::statvfs::{FsFlags, statvfs};
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::StoreMount;
 
-use super::EMPTY;
 use super::proc::MASKED_FILES;
+use super::{EMPTY, hidden};
 use crate::sandbox::{Context, LayerError, proc_file, system_paths};
 
 /// How the kernel writes `hidepid=ptraceable` in a line of mountinfo.
@@ -62,6 +62,7 @@ pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
     let text = proc_file::read(path)?;
     let policy = &context.policy;
     check(&policy.workdir.to_string_lossy(), &policy.stores, &text)?;
+    hidden::verify(context)?;
     if context.program.is_none() {
         verify_own_program()?;
     }

@@ -39,6 +39,10 @@ pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
             }
         }
     }
+    errors.extend(
+        vivarium_engine::contradictions(settings)
+            .map(|(environment, field, why)| (format!("environments.{environment}.{field}"), why)),
+    );
     errors.extend(settings.egress_errors());
     errors.extend(settings.packages_errors());
     let webhook = &settings.approval.webhook;
@@ -87,6 +91,9 @@ fn of_tenant(settings: &Settings, name: &str, tenant: &Tenant) -> Vec<(String, S
     {
         errors.push((path(&format!("sandbox.{limit}")), reason));
     }
+    let of_all: Vec<_> = vivarium_engine::contradictions(settings).collect();
+    let new = vivarium_engine::contradictions(&own).filter(|error| !of_all.contains(error));
+    errors.extend(new.map(|(_, field, why)| (path(&format!("sandbox.{field}")), why)));
     let both = [inconsistent(&own), inconsistent(settings)];
     let [own, of_all] = both;
     let new = own.into_iter().filter(|error| !of_all.contains(error));

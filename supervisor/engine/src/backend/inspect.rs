@@ -40,13 +40,33 @@ struct Answer {
     prefixes: Vec<PathBuf>,
     isolate: Vec<PathBuf>,
     program: String,
+    /// Where the distributions are that were asked about.
+    hidden: Vec<PathBuf>,
+    /// The names of those that it does not have.
+    missing: Vec<String>,
 }
 
-pub async fn inspect(agent: &AgentBinary, path: &Path) -> Result<Interpreter, InspectError> {
+/// What is known of an interpreter.
+#[derive(Debug)]
+pub struct Inspected {
+    pub interpreter: Interpreter,
+    /// Files and directories of the distributions that were to be found.
+    pub hidden: Vec<PathBuf>,
+    /// The names of those that there are none of.
+    pub missing: Vec<String>,
+}
+
+/// Asks about an interpreter, and where it has these distributions.
+pub async fn inspect(
+    agent: &AgentBinary,
+    path: &Path,
+    distributions: &[String],
+) -> Result<Inspected, InspectError> {
     let failed = |reason: String| InspectError::Failed { path: path.to_owned(), reason };
     let mut child = Command::new(agent.exec_path())
         .arg("inspect")
         .arg(path)
+        .args(distributions)
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::null())
@@ -71,8 +91,9 @@ pub async fn inspect(agent: &AgentBinary, path: &Path) -> Result<Interpreter, In
     let program = STANDARD
         .decode(answer.program)
         .map_err(|error| failed(format!("a program that can not be read: {error}")))?;
-    let Answer { path, version, prefixes, isolate, .. } = answer;
-    Ok(Interpreter { path, prefixes, isolate, program, version })
+    let Answer { path, version, prefixes, isolate, hidden, missing, .. } = answer;
+    let interpreter = Interpreter { path, prefixes, isolate, program, version };
+    Ok(Inspected { interpreter, hidden, missing })
 }
 
 async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> {

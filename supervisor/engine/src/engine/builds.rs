@@ -90,6 +90,8 @@ pub(super) struct Chosen {
     /// The configured environment whose interpreter it has; the same if it is not a built one.
     pub(super) base: String,
     pub(super) built: Option<Arc<Artefact>>,
+    /// Files and directories that the session asks to be without.
+    pub(super) hidden: Vec<PathBuf>,
 }
 
 impl From<ArtefactError> for EngineError {
@@ -148,7 +150,12 @@ impl Engine {
         asked: Option<&str>,
     ) -> Result<Chosen, EngineError> {
         let name = asked.unwrap_or(DEFAULT_ENVIRONMENT);
-        let configured = || Chosen { name: name.to_owned(), base: name.to_owned(), built: None };
+        let configured = || Chosen {
+            name: name.to_owned(),
+            base: name.to_owned(),
+            built: None,
+            hidden: Vec::new(),
+        };
         // Without a look at the disk for what most sessions have.
         if !self.inner.builds.artefacts.initialized() && self.inner.environments.contains_key(name)
         {
@@ -160,7 +167,7 @@ impl Engine {
         let Some(Named { artefact, .. }) = found else { return Ok(configured()) };
         self.base_of(name, &artefact)?;
         let base = artefact.record.base.clone();
-        Ok(Chosen { name: name.to_owned(), base, built: Some(artefact) })
+        Ok(Chosen { name: name.to_owned(), base, built: Some(artefact), hidden: Vec::new() })
     }
 
     /// The environment whose interpreter a built one has, if that is still the one that it was built for.

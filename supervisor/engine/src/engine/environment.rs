@@ -34,6 +34,8 @@ pub(super) struct Prepared {
     pub(super) plan: Plan,
     pub(super) protection: Arc<[Report]>,
     pub(super) read_paths: Vec<PathBuf>,
+    /// Of distributions that no session of it has.
+    pub(super) hidden: Vec<PathBuf>,
     pub(super) env: BTreeMap<String, String>,
     pub(super) ids: Option<Arc<IdPool>>,
     pub(super) template: Arc<Template>,
@@ -119,6 +121,7 @@ impl Prepared {
             cgroup: None,
             ids: None,
             stores: Vec::new(),
+            hidden_paths: self.hidden.clone(),
         }
     }
 }

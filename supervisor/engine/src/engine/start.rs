@@ -212,15 +212,16 @@ async fn prepare(
     passt: &Result<Pasta, NoPasta>,
 ) -> Result<Prepared, StartError> {
     let agent = &settings.agent_binary;
+    let hidden = settings.environments.get(name).map_or(&[][..], |it| &it.hidden);
     let bad = |source| StartError::Interpreter { environment: name.to_owned(), source };
     if let Some(path) = configured {
-        let interpreter = inspect::inspect(agent, &path).await.map_err(bad)?;
-        return trial::prepare(settings, host, name, interpreter, passt).await;
+        let inspected = inspect::inspect(agent, &path, hidden).await.map_err(bad)?;
+        return trial::prepare(settings, host, name, inspected, passt).await;
     }
     let mut tried = Vec::new();
     for path in inspect::candidates() {
-        let result = match inspect::inspect(agent, &path).await {
-            Ok(interpreter) => trial::prepare(settings, host, name, interpreter, passt).await,
+        let result = match inspect::inspect(agent, &path, hidden).await {
+            Ok(inspected) => trial::prepare(settings, host, name, inspected, passt).await,
             Err(error) => Err(bad(error)),
         };
         match result {

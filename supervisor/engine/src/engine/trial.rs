@@ -7,10 +7,11 @@ use std::sync::Arc;
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report, Status};
 use vivarium_protocol::message::Failure;
 use vivarium_protocol::outcome::Cause;
-use vivarium_protocol::policy::{Interpreter, Network};
+use vivarium_protocol::policy::Network;
 
 use super::environment::{Prepared, passed_env};
 use super::{Host, StartError};
+use crate::backend::inspect::Inspected;
 use crate::backend::program::ProgramFile;
 use crate::cgroup::Support;
 use crate::observe::Observer;
@@ -44,10 +45,14 @@ pub(super) async fn prepare(
     settings: &Settings,
     host: &Host,
     name: &str,
-    interpreter: Interpreter,
+    Inspected { interpreter, hidden, missing }: Inspected,
     passt: &Result<Pasta, NoPasta>,
 ) -> Result<Prepared, StartError> {
     let environment = settings.environments.get(name).cloned().unwrap_or_default();
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        tracing::warn!(environment = name, missing, "distributions to hide are not installed");
+    }
     let plan = first_plan(settings, host);
     let program = ProgramFile::new(&interpreter.program)
         .map_err(|source| StartError::Program { environment: name.to_owned(), source })?;
@@ -58,6 +63,7 @@ pub(super) async fn prepare(
         plan,
         protection: Arc::new([]),
         read_paths: environment.read_paths,
+        hidden,
         template: Arc::new(Template::new(name)),
         ids: if settings.sandbox.mode == Mode::Off { None } else { host.ids.clone() },
         passt: Err(NoPasta::new("it was not tried", "")),
@@ -193,6 +199,11 @@ pub(super) fn launch_plan(
     observer: Observer,
 ) -> Result<LaunchPlan, crate::recover::WorkdirError> {
     let account = host.budget.of(tenant);
+    // What a template has imported is in the memory of its forks.
+    let template = match policy.hidden_paths.is_empty() {
+        true => Arc::clone(&prepared.template),
+        false => Arc::new(prepared.template.none()),
+    };
     let needs_workdir = !policy.plan.applies(Layer::Mounts);
     let context = LaunchContext {
         backend: Arc::clone(&host.backend),
@@ -206,7 +217,7 @@ pub(super) fn launch_plan(
         workdirs: if needs_workdir { Some(host.workdirs()?) } else { None },
         protection: Arc::clone(&prepared.protection),
         program: prepared.program.clone(),
-        template: Arc::clone(&prepared.template),
+        template,
         results: Arc::clone(&host.results),
         account,
         quotas: host.quotas.of(tenant),

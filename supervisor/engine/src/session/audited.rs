@@ -1,5 +1,6 @@
 //! What a session has written to the audit log.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,8 +17,11 @@ use super::{Identity, Session};
 use crate::egress::{Counting, Counts, SessionEgress};
 use crate::observe::{Observer, Printed};
 
-/// The most characters of a tool's name that are recorded: code may give any.
-const MAX_TOOL_CHARS: usize = 64;
+/// The most characters of the name of a tool or an event that are recorded: code may give any.
+const MAX_NAME_CHARS: usize = 64;
+
+/// The most events of Python of an execution that are recorded.
+const MAX_AUDIT_EVENTS: usize = 64;
 
 /// Of an execution, what its lines say of the request.
 #[derive(Debug)]
@@ -107,7 +111,7 @@ pub(super) fn called(identity: &Identity, called: Called<'_>, observer: &Observe
             session: identity.id.clone(),
             execution: called.execution,
             call: called.call,
-            tool: called.tool.chars().take(MAX_TOOL_CHARS).collect(),
+            tool: called.tool.chars().take(MAX_NAME_CHARS).collect(),
             server: called.server.map(str::to_owned),
             arguments_bytes: called.bytes as u64,
             outcome: called.outcome.into(),
@@ -196,15 +200,23 @@ impl Audited {
                 usage: Usage {
                     cpu_ms: whole(outcome.usage.cpu_ms),
                     memory_peak_bytes: outcome.usage.memory_peak_bytes,
+                    work: outcome.usage.work,
                     stdout_bytes: printed.stdout_bytes,
                     stderr_bytes: printed.stderr_bytes,
                 },
+                audit_events: outcome.audit_events.as_ref().map(counts),
                 egress,
                 stdout: captured(&outcome.stdout),
                 stderr: captured(&outcome.stderr),
             }))
         })
     }
+}
+
+/// As many as are recorded: a kernel may tell any.
+fn counts(events: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let cut = |name: &String| name.chars().take(MAX_NAME_CHARS).collect();
+    events.iter().take(MAX_AUDIT_EVENTS).map(|(name, count)| (cut(name), *count)).collect()
 }
 
 fn captured(work: &Work) -> Captured {

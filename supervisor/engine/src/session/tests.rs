@@ -102,6 +102,7 @@ fn policy() -> Policy {
         ids: None,
         passt: None,
         stores: Vec::new(),
+        hidden_paths: Vec::new(),
     }
 }
 
@@ -239,6 +240,7 @@ fn spec(work: Work, timeout: Duration, cancel_on_disconnect: bool) -> WorkSpec {
         context: None,
         asked_tools: AskedTools::default(),
         tools: None,
+        asked_policy: Default::default(),
         approval: None,
     }
 }

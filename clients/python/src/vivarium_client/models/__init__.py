@@ -30,6 +30,15 @@ from .outcome import (
     TextCut,
     Usage,
 )
+from .policies import (
+    AuditEvents,
+    CodePolicies,
+    ExecutionPolicies,
+    Imports,
+    KeptNames,
+    RunPolicies,
+    SessionPolicies,
+)
 from .session import (
     ContextInfo,
     Interrupt,
@@ -45,6 +54,13 @@ from .session import (
 from .workspace import Completeness, Completion, Completions, FileEntry, FileEvent, Inspection
 
 __all__ = [
+    "AuditEvents",
+    "CodePolicies",
+    "ExecutionPolicies",
+    "Imports",
+    "KeptNames",
+    "RunPolicies",
+    "SessionPolicies",
     "AdminStatus",
     "AdminTenant",
     "Approval",

@@ -1,6 +1,9 @@
 //! `[environments.<name>]`
 
-use super::put;
+use vivarium_api_types::is_module_name;
+use vivarium_engine::settings::is_distribution_name;
+
+use super::{code_policy, put};
 use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::ValueError;
 
@@ -102,6 +105,30 @@ pub(super) const KEYS: &[Key] = &[
             put(&mut environment.refuses_tools, value.is_true().map(|tools| !tools))
         }),
     },
+    code_policy::ENVIRONMENTS[0],
+    code_policy::ENVIRONMENTS[1],
+    code_policy::ENVIRONMENTS[2],
+    code_policy::ENVIRONMENTS[3],
+    code_policy::ENVIRONMENTS[4],
+    code_policy::ENVIRONMENTS[5],
+    Key {
+        name: "hidden",
+        kind: Kind::Texts,
+        default: DefaultValue::Toml("[]"),
+        flag: None,
+        reloads: false,
+        doc: "Distributions, such as `torch`, whose files sessions of the environment do not have at all: \
+              see [policies](policies.md#hidden). Needs the mounts layer. Kernels are executed then, and \
+              not forked from a template, which may have imported them.",
+        set: Setter::Environment(|environment, value| {
+            let names = value.texts()?;
+            if let Some(bad) = names.iter().find(|name| !is_distribution_name(name)) {
+                return Err(ValueError::Unfit(format!("{bad:?} is not a distribution's name")));
+            }
+            environment.hidden = names.into_iter().map(str::to_owned).collect();
+            Ok(())
+        }),
+    },
     Key {
         name: "preimport",
         kind: Kind::Texts,
@@ -114,15 +141,7 @@ pub(super) const KEYS: &[Key] = &[
               leaves threads, open files or writable shared memory behind.",
         set: Setter::Environment(|environment, value| {
             let modules = value.texts()?;
-            let is_name = |name: &str| {
-                let is_part = |part: &str| {
-                    !part.is_empty()
-                        && part.chars().all(|c| c == '_' || c.is_alphanumeric())
-                        && !part.starts_with(|c: char| c.is_numeric())
-                };
-                name.split('.').all(is_part)
-            };
-            if let Some(bad) = modules.iter().find(|name| !is_name(name)) {
+            if let Some(bad) = modules.iter().find(|name| !is_module_name(name)) {
                 return Err(ValueError::Unfit(format!("{bad:?} is not a module's name")));
             }
             environment.preimport = modules.into_iter().map(str::to_owned).collect();

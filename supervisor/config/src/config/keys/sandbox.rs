@@ -4,7 +4,7 @@ use vivarium_engine::settings::Mode;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::Network;
 
-use super::put;
+use super::{code_policy, put};
 use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::ValueError;
 
@@ -169,6 +169,12 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         }),
     },
+    code_policy::SANDBOX[0],
+    code_policy::SANDBOX[1],
+    code_policy::SANDBOX[2],
+    code_policy::SANDBOX[3],
+    code_policy::SANDBOX[4],
+    code_policy::SANDBOX[5],
     Key {
         name: "workdir",
         kind: Kind::Path,

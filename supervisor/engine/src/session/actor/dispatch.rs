@@ -142,6 +142,7 @@ impl Actor {
             audited.begins(&self.session);
             audited.started(&self.session.identity, number, &work, audit);
         }
+        let notes_prints = matches!(&work, Work::Code { policy, .. } if policy.prints);
         let names = outputs.iter().map(|output| output.name.clone()).collect();
         let before = if kind.is_question() { None } else { self.session.leave_checkpoint() };
         let running = RunningExecution {
@@ -156,7 +157,8 @@ impl Actor {
             overlap,
             stop: None,
             killed: false,
-            collector: Collector::new(&limits, outputs, streamed || prints_on),
+            collector: Collector::new(&limits, outputs, streamed || prints_on)
+                .noting_prints(notes_prints),
             writer,
             session_created,
             before,

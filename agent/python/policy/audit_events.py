@@ -1,0 +1,72 @@
+"""Counts audit events (PEP 578) while an execution runs, and refuses some.
+
+A hook cannot be removed, so code cannot remove this one, which costs a call for each event of the
+process once it is there. It is no wall: code can do without Python what Python would have raised an
+event for.
+
+Events of the kernel's own do not count. What the import system does for an import is counted and
+never refused: who denies `open` does not mean that nothing can be imported.
+"""
+
+from guard import Any, get_ident, interruptible, is_kernel_code, sys
+from tenant_code import importer, is_import_systems
+
+NAMES_MAX = 256
+NAME_MAX_CHARS = 100
+# The rest, once there are so many names.
+OTHER = "other"
+
+getframe = sys._getframe
+
+
+class State:
+    is_added = False
+    counts: Any = None
+    denied: frozenset = frozenset()
+    noted: dict = {}
+    # Threads that are in the hook.
+    inside: set = set()
+
+
+def begin(rule):
+    if not State.is_added:
+        sys.addaudithook(hook)
+        State.is_added = True
+    State.denied = frozenset(rule["deny"])
+    State.counts = {}
+    State.noted = State.counts
+    State.inside = set()
+
+
+def end():
+    State.counts = None
+
+
+def noted():
+    return State.noted
+
+
+@interruptible
+def hook(event, arguments):
+    thread = get_ident()
+    if State.counts is None or thread in State.inside:
+        return
+    # To look at frames raises events, too.
+    State.inside.add(thread)
+    try:
+        note_event(event, State.counts, getframe().f_back)
+    finally:
+        State.inside.discard(thread)
+
+
+@interruptible
+def note_event(event, counts, innermost):
+    frame = importer(innermost)
+    if frame is None or is_kernel_code(frame.f_code):
+        return
+    name = event.encode("utf-8", "replace").decode()[:NAME_MAX_CHARS]
+    if name not in counts and len(counts) >= NAMES_MAX:
+        name = OTHER
+    counts[name] = counts.get(name, 0) + 1
+    if event in State.denied and not is_import_systems(innermost):
+        raise PermissionError("the audit event %r is denied in this execution" % event)
