@@ -76,6 +76,77 @@ fn modules_of_the_interpreter_are_hidden_from_links_too() {
     assert_eq!(session.execute("import json; json.dumps(1)").repr.as_deref(), Some("'1'"));
 }
 
+/// In one overlay, as a second one in the first would be one more than overlayfs stacks: what is read is shown by one already.
+#[test]
+fn files_in_nested_directories_are_hidden_together() {
+    let site = site();
+    let path = site.path().canonicalize().unwrap();
+    fs::create_dir_all(path.join("shared/inner")).unwrap();
+    for name in
+        ["shared/gone.py", "shared/stays.py", "shared/inner/gone.py", "shared/inner/stays.py"]
+    {
+        fs::write(path.join(name), "x = 3").unwrap();
+    }
+    let look_in = ["shared", "shared/inner"].map(|name| path.join(name));
+    let mut control = Session::launch(harness_policy(&path, vec![])).unwrap();
+    assert_eq!(look(&mut control, &look_in[1], ["gone", "stays"]), format!("[{FOUND}, {FOUND}]"));
+    let hidden = ["gone", "gone/__init__.py", "shared/gone.py", "shared/inner/gone.py"];
+    let policy = || harness_policy(&path, hidden.map(|name| path.join(name)).into());
+    for directory in look_in.iter().chain([&path]) {
+        let mut session = Session::launch(policy()).unwrap();
+        let seen = look(&mut session, directory, ["gone", "stays"]);
+        assert_eq!(seen, format!("[{NOT_FOUND}, {FOUND}]"), "{}", directory.display());
+    }
+}
+
+/// A program beside others, the interpreter's among them.
+#[test]
+fn programs_are_hidden_beside_the_interpreter() {
+    let seen = "import os, shutil; [os.path.exists('/usr/bin/' + it) for it in ('id', 'env')]";
+    let mut control = Session::launch(policy()).unwrap();
+    assert_eq!(control.execute(seen).repr.as_deref(), Some("[True, True]"));
+    let mut policy = policy();
+    policy.hidden_paths = vec![PathBuf::from("/bin/id")];
+    let mut session = Session::launch(policy).unwrap();
+    assert_eq!(session.execute(seen).repr.as_deref(), Some("[False, True]"));
+    let run = "import subprocess; subprocess.run(['/usr/bin/env', 'echo', 'ran']).returncode";
+    assert_eq!(session.execute(run).repr.as_deref(), Some("0"));
+}
+
+/// By unmounting, by a mount namespace of its own, and by the directory that the whiteouts are in.
+#[test]
+fn code_cannot_take_off_what_hides() {
+    let site = site();
+    let path = site.path().canonicalize().unwrap();
+    let code = format!(
+        "import ctypes, os\n\
+        libc, site = ctypes.CDLL(None, use_errno=True), {:?}\n\
+        tried = [libc.umount2(site.encode(), 2)]\n\
+        child = os.fork()\n\
+        if child == 0:\n\
+        \x20   undone = libc.unshare(0x10020000) == 0 and libc.umount2(site.encode(), 2) == 0\n\
+        \x20   os._exit(undone or os.path.lexists(site + '/gone'))\n\
+        tried.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n\
+        os.makedirs('m')\n\
+        tried.append(libc.mount(site.encode(), b'm', None, 4096, None))\n\
+        for layer in ('/.hidden/0/gone', '/proc/self/root' + site + '/gone'):\n\
+        \x20   try: tried.append(os.listdir(layer))\n\
+        \x20   except OSError: tried.append(None)\n\
+        try: os.remove('/.hidden/0/gone')\n\
+        except OSError as error: tried.append(error.errno)\n\
+        tried",
+        path.display().to_string(),
+    );
+    let mut control = Session::launch(harness_policy(&path, vec![])).unwrap();
+    let seen = control.execute(&code).repr.unwrap();
+    assert!(seen.starts_with("[-1, 1, -1, None, ['__init__.py'"), "{seen}");
+    let hidden = vec![path.join("gone")];
+    let mut session = Session::launch(harness_policy(&path, hidden)).unwrap();
+    let seen = session.execute(&code).repr.unwrap();
+    assert!(seen.starts_with("[-1, 0, -1, None, None, "), "{seen}");
+    assert_eq!(look(&mut session, &path, ["gone", "stays"]), format!("[{NOT_FOUND}, {FOUND}]"));
+}
+
 fn harness_policy(read: &Path, hidden_paths: Vec<PathBuf>) -> vivarium_protocol::policy::Policy {
     let mut policy = policy();
     policy.read_paths = vec![read.to_owned()];

@@ -42,27 +42,50 @@ def main():
 
 
 def hidden(os, names):
-    """The paths that these distributions have in the directories for packages."""
+    """The paths of these distributions' files, wherever sessions could read them."""
+    wanted = {normalized(name) for name in names}
     paths = set()  # type: set
-    missing = []
-    directories = [entry for entry in map(os.path.realpath, sys.path) if os.path.isdir(entry)]
-    for name in names:
-        known = len(paths)
-        for directory in directories:
-            for entry in os.listdir(directory):
-                if is_metadata_of(entry, name):
-                    paths.update(paths_of(os.path, directory, entry))
-        if len(paths) == known:
-            missing.append(name)
-    return {"hidden": sorted(paths), "missing": missing}
+    present = set()  # type: set
+    for directory in package_directories(os.path) if names else ():
+        entries = [(entry, distribution_of(entry)) for entry in os.listdir(directory)]
+        own = set()  # type: set
+        for entry, name in entries:
+            if name in wanted:
+                present.add(name)
+                own.update(files_of(os, directory, entry))
+        if not own:
+            continue
+        others = set()  # type: set
+        tops = {file[0] for file in own}
+        for entry, name in entries:
+            if name and name not in wanted:
+                others.update(it for it in files_of(os, directory, entry) if it[0] in tops)
+        paths.update(cover(os, directory, own, others))
+    missing = [name for name in names if normalized(name) not in present]
+    return {"hidden": sorted(filter(os.path.lexists, paths)), "missing": missing}
 
 
-def is_metadata_of(entry, name):
-    """Whether a directory or file has the metadata of a distribution: NAME-VERSION.dist-info."""
+def package_directories(path):
+    """Those of the path, and those that code can add to it, as an environment's base has them."""
+    import glob
+
+    found = [entry for entry in sys.path if path.isdir(entry)]
+    # The mounts layer shows /usr to every session.
+    for prefix in (*own_prefixes(), "/usr", "/usr/local"):
+        found += glob.glob(glob.escape(prefix) + "/lib*/python3*/*-packages")
+    return sorted({path.realpath(directory) for directory in found})
+
+
+def own_prefixes():
+    return [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
+
+
+def distribution_of(entry):
+    """The normalized name of the distribution that has this metadata: NAME-VERSION.dist-info."""
     stem, _, kind = entry.rpartition(".")
-    if kind not in ("dist-info", "egg-info"):
-        return False
-    return normalized(stem.partition("-")[0]) == normalized(name)
+    if kind in ("dist-info", "egg-info", "egg-link"):
+        return normalized(stem.partition("-")[0])
+    return None
 
 
 def normalized(name):
@@ -70,25 +93,83 @@ def normalized(name):
     return "-".join(filter(None, name.lower().replace("_", "-").replace(".", "-").split("-")))
 
 
-def paths_of(path, directory, entry):
-    """The metadata's own path, and those of the packages and modules that it lists."""
-    metadata = path.join(directory, entry)
-    found = {metadata}
-    files = lines_of(path.join(metadata, "RECORD"))
-    files = [line.partition(",")[0].strip('"').split("/") for line in files]
-    packages = {tuple(file[:-1]) for file in files if file[-1] == "__init__.py"}
-    for file in files:
-        if file[0] in ("", "..") or file[0] == entry:
-            continue  # Scripts and the like, which are of no use without the rest.
-        # The outermost package: what is around it may be shared with other distributions.
-        ends = range(1, len(file))
-        outer = next((file[:end] for end in ends if tuple(file[:end]) in packages), file)
-        found.add(path.join(directory, *outer))
-    for name in lines_of(path.join(metadata, "top_level.txt")) if not files else ():
-        for form in (name, name + ".py"):
-            if name and path.lexists(path.join(directory, form)):
-                found.add(path.join(directory, form))
+def files_of(os, directory, entry):
+    """The metadata and what it lists, each as the parts of its path from this directory."""
+    import csv
+
+    metadata = os.path.join(directory, entry)
+    found = {(entry,)}  # type: set
+    for row in csv.reader(lines_of(os.path.join(metadata, "RECORD"))):
+        if row and row[0]:
+            file = row[0]
+            if file.startswith("/") or ".." in file:
+                file = os.path.relpath(os.path.join(directory, file), directory)
+            found.add(tuple(file.split("/")))
+    if len(found) > 1 or entry.endswith(".egg-link"):
+        return found
+    tops = lines_of(os.path.join(metadata, "top_level.txt"))
+    tops = tops or [distribution_of(entry).replace("-", "_")]
+    for other in os.listdir(directory):
+        # A package, a module of any kind, and the libraries beside them.
+        if not distribution_of(other) and other.partition(".")[0] in tops:
+            found.add((other,))
     return found
+
+
+def cover(os, directory, own, others):
+    """The outermost directories that only this distribution has files in, and its files in those
+    that are shared."""
+    join = os.path.join
+    shared = {file[:end] for file in others for end in range(1, len(file))}
+    # Who lists no files has what it names whole.
+    shared.update(others)
+    found = set()
+    for file in own:
+        if file[0] == "..":
+            found.update(outside(os.path, join(directory, *file)))
+            continue
+        ends = (file[:end] for end in range(1, len(file)))
+        outer = next((end for end in ends if end not in shared and end[-1] != "__pycache__"), file)
+        found.add(join(directory, *outer))
+        if outer == file and file[-1].endswith(".py"):
+            cache = join(directory, *file[:-1], "__pycache__")
+            stem = file[-1][:-2]
+            if os.path.isdir(cache):
+                found.update(
+                    join(cache, name) for name in os.listdir(cache) if name.startswith(stem)
+                )
+        if len(file) == 1 and file[0].endswith(".pth"):
+            for line in lines_of(join(directory, file[0])):
+                found.update(source_tree(os, line.strip()))
+    return found
+
+
+def outside(path, file):
+    """A program, a library or data that is not below the directory for packages."""
+    file = path.normpath(file)
+    prefixes = own_prefixes() + [path.realpath(prefix) for prefix in own_prefixes()]
+    within = any(file.startswith(prefix.rstrip("/") + "/") for prefix in prefixes)
+    return {file} if within and not holds_interpreter(path, file) else set()
+
+
+def source_tree(os, directory):
+    """What lies in a directory that only a distribution's path file makes one for packages."""
+    if not os.path.isabs(directory) or not os.path.isdir(directory):
+        return set()
+    if directory.rstrip("/").endswith("-packages"):
+        return set()  # Another environment's, which has distributions of its own.
+    found = set()
+    for name in os.listdir(directory):
+        entry = os.path.join(directory, name)
+        if not holds_interpreter(os.path, entry):
+            found.add(entry)
+    return found
+
+
+def holds_interpreter(path, file):
+    needed = [sys.executable, *own_prefixes()]
+    needed += [path.realpath(each) for each in needed]
+    return any((each + "/").startswith(file + "/") for each in needed)
 
 
 def lines_of(path):

@@ -4,7 +4,7 @@
 //! looks for it finds nothing, and the import system no empty directory that it would take for a namespace package. Made
 //! before pivot_root(2), of the tree as it is bound. What cannot be hidden is an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -25,22 +25,32 @@ pub(super) type Hidden = BTreeMap<PathBuf, Vec<OsString>>;
 
 /// What is to be hidden, while the host's tree is still whole: by the paths that lead through no link.
 pub(super) fn find(context: &Context) -> Result<Hidden, LayerError> {
-    let mut found = Hidden::new();
+    let mut paths = BTreeSet::new();
     for path in &context.policy.hidden_paths {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
-        let parent = match parent.canonicalize() {
-            Ok(parent) => parent,
+        match parent.canonicalize() {
+            Ok(parent) => paths.insert(inside(context, parent).join(name)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => {
                 return Err(LayerError::new(format!("resolve {}", parent.display()), error));
             }
         };
-        let names = found.entry(inside(context, parent)).or_default();
-        if !names.iter().any(|known| known == name) {
-            names.push(name.to_owned());
+    }
+    Ok(by_directory(&paths))
+}
+
+/// Without what lies below something that is hidden whole.
+fn by_directory(paths: &BTreeSet<PathBuf>) -> Hidden {
+    let mut found = Hidden::new();
+    for path in paths {
+        if path.ancestors().skip(1).any(|outer| paths.contains(outer)) {
+            continue;
+        }
+        if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
+            found.entry(parent.to_owned()).or_default().push(name.to_owned());
         }
     }
-    Ok(found)
+    found
 }
 
 /// What a path of the host is called inside, where homes and built environments have places of their own.
@@ -51,25 +61,41 @@ fn inside(context: &Context, path: PathBuf) -> PathBuf {
     within.next().unwrap_or(path)
 }
 
-/// Hides it in the new root.
+/// Hides it in the new root: by one overlay for each outermost directory, as overlayfs stacks no more than two, and the
+/// host's own root may be one.
 pub(super) fn apply(hidden: &Hidden, stage: &Path) -> Result<(), LayerError> {
-    for (number, (parent, names)) in hidden.iter().enumerate() {
-        let target = stage.join(parent.strip_prefix("/").unwrap_or(parent));
+    let mut layers: Vec<(&Path, PathBuf)> = Vec::new();
+    for (parent, names) in hidden {
+        let target = staged(stage, parent);
         let names: Vec<_> =
             names.iter().filter(|name| target.join(name).symlink_metadata().is_ok()).collect();
-        if names.is_empty() {
-            continue;
+        let Some(first) = names.first() else { continue };
+        if parent == Path::new("/") {
+            return Err(LayerError::new(
+                format!("hide {}", parent.join(first).display()),
+                "it lies in /",
+            ));
         }
-        let layer = stage.join(LAYERS).join(number.to_string());
+        let outer = layers
+            .iter()
+            .find_map(|(outer, layer)| Some(layer.join(parent.strip_prefix(outer).ok()?)));
+        let layer = outer.unwrap_or_else(|| {
+            let layer = stage.join(LAYERS).join(layers.len().to_string());
+            layers.push((parent, layer.clone()));
+            layer
+        });
         tree::make_directory(&layer)?;
         for name in names {
-            let whiteout = layer.join(name);
-            mknod(&whiteout, SFlag::S_IFCHR, Mode::empty(), 0)
-                .map_err(|error| LayerError::new(format!("hide {}", name.display()), error))?;
+            mknod(&layer.join(name), SFlag::S_IFCHR, Mode::empty(), 0).map_err(|error| {
+                LayerError::new(format!("hide {}", parent.join(name).display()), error)
+            })?;
         }
-        cover(&layer, &target, stage)?;
     }
-    Ok(())
+    layers.iter().try_for_each(|(outer, layer)| cover(layer, &staged(stage, outer), stage))
+}
+
+fn staged(stage: &Path, path: &Path) -> PathBuf {
+    stage.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 fn cover(layer: &Path, target: &Path, stage: &Path) -> Result<(), LayerError> {
@@ -116,4 +142,23 @@ pub(super) fn verify(context: &Context) -> Result<(), LayerError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_below_a_hidden_directory_is_hidden_with_it() {
+        let paths = ["/site/gone", "/site/gone/inner/file", "/site/goner/file", "/site/shared/own"];
+        let found = by_directory(&paths.map(PathBuf::from).into());
+        let shown: Vec<_> = found
+            .iter()
+            .flat_map(|(parent, names)| names.iter().map(|name| parent.join(name)))
+            .collect();
+        assert_eq!(
+            shown,
+            ["/site/gone", "/site/goner/file", "/site/shared/own"].map(PathBuf::from)
+        );
+    }
 }
