@@ -181,7 +181,7 @@ pub(crate) fn inspect(interpreter: &Path) -> Result<Interpreter, InspectError> {
     let path = if is_script(interpreter) { executable } else { path };
     let mut isolate = system_trees.join().map_err(|_| no_answer("a search failed".into(), &[]))?;
     isolate.extend(special_files::trees_with_some(prefixes.iter().cloned()));
-    Ok(Interpreter { path, prefixes, isolate, program, version })
+    Ok(Interpreter { path, prefixes, isolate, program, version, wasm: None })
 }
 
 /// `vivarium-agent inspect PATH`: prints a JSON object {path, version, prefixes, isolate,

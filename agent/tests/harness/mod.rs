@@ -51,6 +51,7 @@ fn interpreter() -> Interpreter {
         program: base64::Engine::decode(&base64::engine::general_purpose::STANDARD, program)
             .unwrap(),
         version: value["version"].as_str().unwrap().to_owned(),
+        wasm: None,
     }
 }
 
