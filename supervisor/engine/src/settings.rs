@@ -13,6 +13,7 @@ use vivarium_api_types::{ListenAddr, PolicySource};
 pub use vivarium_audit::{Fsync, OnFull, Settings as Audit};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{Limits, Network};
+pub use vivarium_protocol::runtime::Runtime;
 use vivarium_protocol::units::Limit;
 
 mod approval;
@@ -343,7 +344,9 @@ pub struct Session {
 /// `[environments.<name>]`
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The interpreter; the first `python3` on PATH that sessions can read if not given.
+    /// What its kernels are.
+    pub runtime: Runtime,
+    /// The interpreter, or the engine's program; the first `python3` on PATH that sessions can read if not given.
     pub interpreter: Option<PathBuf>,
     /// Further host directories bound read-only at the same path.
     pub read_paths: Vec<PathBuf>,

@@ -80,7 +80,7 @@ pub async fn examine(configured: &Settings) -> Diagnosis {
             let starts = match configured.sandbox.mode {
                 Mode::On => ok,
                 Mode::Auto | Mode::Off => {
-                    below_floor(&configured.sandbox, &host.layers).next().is_none()
+                    below_floor(&configured.sandbox, &host.layers).is_empty()
                 }
             };
             let offered = |report: Report| Offered {

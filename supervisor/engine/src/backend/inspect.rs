@@ -26,6 +26,8 @@ const MAX_ANSWER_BYTES: u64 = 8 << 20;
 pub enum InspectError {
     #[error("inspect the interpreter {}: {reason}", path.display())]
     Failed { path: PathBuf, reason: String },
+    #[error("the program of runtime wasm, {}: {reason}", path.display())]
+    Wasm { path: PathBuf, reason: String },
     #[error(
         "no python3 on PATH can be used: {tried} (name one in environments.<name>.interpreter)"
     )]
@@ -72,10 +74,10 @@ pub async fn inspect(agent: &AgentBinary, path: &Path) -> Result<Interpreter, In
         .decode(answer.program)
         .map_err(|error| failed(format!("a program that can not be read: {error}")))?;
     let Answer { path, version, prefixes, isolate, .. } = answer;
-    Ok(Interpreter { path, prefixes, isolate, program, version })
+    Ok(Interpreter { path, prefixes, isolate, program, version, wasm: None })
 }
 
-async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> {
+pub(super) async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(stream) = stream {
         // What could not be read is missing from the answer, which then does not parse.

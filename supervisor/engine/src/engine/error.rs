@@ -163,6 +163,9 @@ pub enum EngineError {
     PortTimedOut(NonZeroU16),
     #[error("as many connections to the session's ports are open as may be ({max})")]
     TooManyPortConnections { max: usize },
+    /// The environment's runtime has no such thing.
+    #[error("{what} not available in runtime {runtime}: use an environment with runtime cpython")]
+    NotInRuntime { what: &'static str, runtime: &'static str },
     #[error(transparent)]
     Store(#[from] StoreError),
     /// No such environment was built, or it is not this tenant's.
@@ -276,6 +279,7 @@ impl EngineError {
             Self::PortClosed(_) => "port_closed",
             Self::PortTimedOut(_) => "port_timed_out",
             Self::TooManyPortConnections { .. } => "too_many_port_connections",
+            Self::NotInRuntime { .. } => "not_in_runtime",
             Self::Store(error) => error.code(),
             Self::UnknownEnvironment(_) => "unknown_environment",
             Self::BuildRunning(_) => "build_running",

@@ -306,6 +306,9 @@ impl Engine {
         session_created: bool,
         reservation: Option<Reservation>,
     ) -> Result<ExecutionHandle, EngineError> {
+        if matches!(spec.work, Work::Command(_)) {
+            self.needs_cpython(&session.identity.environment, "commands are")?;
+        }
         self.add_tools(session, &mut spec).await?;
         let reservation = match reservation {
             // It was for the request's body too, which is gone.

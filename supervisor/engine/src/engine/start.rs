@@ -11,6 +11,7 @@ use vivarium_audit::{AuditLog, Event};
 use vivarium_metrics::Metrics;
 use vivarium_protocol::error_chain;
 use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::runtime::Runtime;
 
 use super::administration::Administration;
 use super::environment::Prepared;
@@ -20,7 +21,7 @@ use super::{
 use crate::approvals::Approvals;
 use crate::backend::inspect::{self, InspectError};
 use crate::backend::linux::Linux;
-use crate::backend::{Backend, id_namespace, ids::IdPool};
+use crate::backend::{Backend, id_namespace, ids::IdPool, wasm};
 use crate::budget::Budget;
 use crate::cgroup::{self, Missing, Support};
 use crate::egress::{Accounting, Egress, GateLaunch, tell_webhook};
@@ -213,14 +214,21 @@ async fn prepare(
 ) -> Result<Prepared, StartError> {
     let agent = &settings.agent_binary;
     let bad = |source| StartError::Interpreter { environment: name.to_owned(), source };
+    let runtime = settings.environments.get(name).map(|environment| environment.runtime);
+    if runtime == Some(Runtime::Wasm) {
+        let path = wasm::program(agent, configured);
+        let cache = settings.server.state_dir.join("wasm");
+        let (interpreter, component) = wasm::inspect(&path, &cache).await.map_err(bad)?;
+        return trial::prepare(settings, host, name, interpreter, Some(component), passt).await;
+    }
     if let Some(path) = configured {
         let interpreter = inspect::inspect(agent, &path).await.map_err(bad)?;
-        return trial::prepare(settings, host, name, interpreter, passt).await;
+        return trial::prepare(settings, host, name, interpreter, None, passt).await;
     }
     let mut tried = Vec::new();
     for path in inspect::candidates() {
         let result = match inspect::inspect(agent, &path).await {
-            Ok(interpreter) => trial::prepare(settings, host, name, interpreter, passt).await,
+            Ok(interpreter) => trial::prepare(settings, host, name, interpreter, None, passt).await,
             Err(error) => Err(bad(error)),
         };
         match result {
