@@ -292,7 +292,9 @@ impl Sandbox {
     /// The key that switches a layer off, by itself or with what it is built on.
     pub fn disabled_by(&self, layer: Layer) -> Option<&'static str> {
         let is_listed = |layer: &Layer| self.disable_layers.contains(layer);
-        if self.mode == Mode::Off {
+        if layer == Layer::Wasm {
+            None // It is the kernel.
+        } else if self.mode == Mode::Off {
             Some("sandbox.mode")
         } else if is_listed(&layer) || layer.needs().iter().any(is_listed) {
             Some("sandbox.disable_layers")
