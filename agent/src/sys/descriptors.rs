@@ -124,8 +124,7 @@ impl HeldProgram {
 
     /// Has the process be this program.
     pub(crate) fn execute(&self, arguments: &[CString], environment: &[CString]) -> Errno {
-        let Err(errno) =
-            execveat(&self.0, c"", arguments, environment, AtFlags::AT_EMPTY_PATH);
+        let Err(errno) = execveat(&self.0, c"", arguments, environment, AtFlags::AT_EMPTY_PATH);
         errno
     }
 }

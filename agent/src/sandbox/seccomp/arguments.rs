@@ -6,8 +6,8 @@ use std::ffi::{c_int, c_long};
 
 use super::Profile;
 use super::calls::fchmodat2 as FCHMODAT2;
-use crate::sys::HELD_PROGRAM;
 use super::rules::{Condition, Rules, any, bits, differs, equal, is_null, masked, one, one_of};
+use crate::sys::HELD_PROGRAM;
 
 /// The calls looked at, all of them allowed to some extent.
 pub(super) const CHECKED: &[c_long] = &[

@@ -116,7 +116,9 @@ fn open_component(path: &Path) -> io::Result<File> {
         return refuse("it is no regular file");
     }
     if data.uid() != 0 && data.uid() != geteuid().as_raw() {
-        return refuse("it belongs to another user than root and the daemon's, who could change it");
+        return refuse(
+            "it belongs to another user than root and the daemon's, who could change it",
+        );
     }
     if data.mode() & WRITABLE_BY_OTHERS != 0 {
         return refuse("others than its owner can write to it");

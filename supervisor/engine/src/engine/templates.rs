@@ -31,7 +31,8 @@ const NO_NAMESPACES: &str = "kernels are executed without the namespaces layer: 
                              running has to be its launcher's, which ends it";
 
 /// Why there is none of runtime `wasm`.
-const WASM: &str = "kernels of runtime wasm are executed: its program starts in a millisecond or two";
+const WASM: &str =
+    "kernels of runtime wasm are executed: its program starts in a millisecond or two";
 
 impl Engine {
     /// Has the templates built that the settings want, and ends those that they do not. Those that
