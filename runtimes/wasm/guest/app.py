@@ -1,0 +1,47 @@
+"""What componentize-py makes the component of: CPython with the kernel program and the standard library in memory.
+
+All that is at module level runs once, as the component is made; its memory is then a part of the component.
+"""
+
+import json
+import os
+import sys
+
+import archive
+import inspection
+import loop
+import missing
+import stand_ins
+import wit_world
+
+archive.start()
+stand_ins.start()
+missing.start()
+
+# What a session most likely imports, ready in each.
+for name in """argparse asyncio base64 bisect calendar cmath codeop collections contextlib contextvars copy csv
+    dataclasses datetime decimal difflib enum fractions functools getpass glob gzip hashlib heapq html importlib
+    inspect io itertools json linecache logging math numbers operator os pathlib pickle platform pprint queue random
+    re secrets selectors shlex shutil signal socket sqlite3 statistics string struct subprocess sys tempfile textwrap
+    threading time timeit tokenize traceback types typing unicodedata unittest urllib.parse urllib.request uuid
+    warnings weakref xml.etree.ElementTree zipfile zlib zoneinfo""".split():
+    try:
+        __import__(name)
+    except Exception as e:
+        import traceback; traceback.print_exc(); print("FAILED", name)
+
+loop.start()
+missing.refuse_processes()
+kernel = stand_ins.load_kernel(archive.read_parts("/0/kernel"))
+archive.finish()
+stand_ins.compile_once()
+
+
+class WitWorld(wit_world.WitWorld):
+    def run(self):
+        stand_ins.enter(json.loads(wit_world.settings()))
+        kernel.main()
+        return 0
+
+    def inspect(self):
+        return json.dumps(inspection.inspect())
