@@ -1,7 +1,8 @@
 """Runs a kernel for the tests: as a process, over its control socket, without a sandbox.
 
 Run the tests with any supported interpreter, which is then also the one under test:
-`python3 -m unittest` in this directory.
+`python3 -m unittest` in this directory. With VIVARIUM_TEST_KERNEL=wasm:DIR the kernel under test is that of the
+runtime `wasm`, which `runtimes/wasm/build DIR` makes; not_in_wasm.py lists the tests that it does not pass.
 """
 
 import base64
@@ -20,6 +21,8 @@ import time
 import unittest
 from typing import Any
 
+import not_in_wasm
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("core", "calls", "display", "cell", "assist", "image", "kernel", "zygote")
 FILES = {path.stem: path for folder in FOLDERS for path in (ROOT / folder).glob("*.py")}
@@ -36,6 +39,9 @@ COMPLETIONS = {0: "ok", 1: "error", 2: "interrupted"}
 IPYTHON_LIMITS = (1000, 0xFFFFFFFF, 0xFFFFFFFF)
 # A test that hangs fails after this.
 TIMEOUT_S = 30
+
+# The directory of the runtime `wasm`, if that is under test.
+WASM = os.environ.get("VIVARIUM_TEST_KERNEL", "").partition("wasm:")[2]
 
 # Tests of libraries look for these in the interpreter under test, then in the system's.
 INTERPRETERS = (sys.executable, "/usr/bin/python3")
@@ -108,17 +114,30 @@ def details_of(filename="", cwd="", env=(), repr_limits=IPYTHON_LIMITS, pipes=()
     return details + b"".join(map(string, (text for pair in variables.items() for text in pair)))
 
 
+def python_program(interpreter):
+    """A descriptor with the kernel program, and the command that runs it."""
+    inspected = inspect(interpreter)
+    program = os.memfd_create("program")
+    os.write(program, base64.b64decode(inspected["program"]))
+    # As `arguments` in agent/src/inspect.rs.
+    version = tuple(map(int, inspected["version"].split(".")[:2]))
+    arguments = ["-s", "-P", "-c"] if version >= (3, 11) else ["-s", "-c"]
+    return program, [interpreter, *arguments, BOOTSTRAP]
+
+
+def wasm_program(workdir):
+    """The same of the runtime `wasm`: see runtimes/wasm/README.md."""
+    program = os.open(WASM + "/python.cwasm", os.O_RDONLY)
+    return program, [WASM + "/vivarium-wasm", "kernel", workdir, "/tmp"]
+
+
 class Kernel:
     """A running kernel."""
 
     def __init__(self, workdir, interpreter=sys.executable, **environment):
         self.control, theirs = socket.socketpair()
-        out, err, program = os.pipe(), os.pipe(), os.memfd_create("program")
-        inspected = inspect(interpreter)
-        os.write(program, base64.b64decode(inspected["program"]))
-        # As `arguments` in agent/src/inspect.rs.
-        version = tuple(map(int, inspected["version"].split(".")[:2]))
-        arguments = ["-s", "-P", "-c"] if version >= (3, 11) else ["-s", "-c"]
+        out, err = os.pipe(), os.pipe()
+        program, command = wasm_program(workdir) if WASM else python_program(interpreter)
         env = {
             "PATH": os.environ["PATH"],
             "HOME": workdir,
@@ -135,7 +154,7 @@ class Kernel:
             os.closerange(5, 256)
 
         self.process = subprocess.Popen(
-            [interpreter, *arguments, BOOTSTRAP],
+            command,
             cwd=workdir,
             env=env,
             close_fds=False,
@@ -312,6 +331,10 @@ class KernelTest(unittest.TestCase):
     needed: tuple = ()
 
     def setUp(self):
+        if WASM:
+            reason = not_in_wasm.reason(self.id(), self.needed)
+            if reason is not None:
+                self.skipTest(reason)
         self.interpreter = interpreter_with(self.needed)
         if self.interpreter is None:
             missing = "no interpreter here has %s" % ", ".join(self.needed)

@@ -42,7 +42,9 @@ fn kernel(arguments: &[&str]) -> Result<u8> {
     let terms = Terms {
         max_memory_bytes,
         directories: directories.iter().map(ToString::to_string).collect(),
-        environment: std::env::vars().collect(),
+        environment: std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect(),
     };
     std::env::set_current_dir(workdir)?;
     let engine = engine()?;
@@ -62,6 +64,11 @@ fn inspect(cache: &Path) -> Result<u8> {
     answer["engine"] = "wasmtime".into();
     answer["engine_version"] = ENGINE_VERSION.into();
     answer["component"] = path.to_string_lossy().into();
+    if cfg!(not(target_feature = "crt-static")) {
+        // What the dynamic linker reads.
+        let libraries = ["/lib", "/lib64", "/usr/lib"];
+        answer["reads"] = libraries.into_iter().filter(|path| Path::new(path).exists()).collect();
+    }
     println!("{answer}");
     Ok(0)
 }
