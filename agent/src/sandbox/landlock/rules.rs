@@ -68,8 +68,10 @@ fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         // The new root, for listing only. All that is below it and not the mounts layer's own empty
         // directories is listed in a rule that allows as much.
         allow(&["/"], AccessFs::ReadDir.into());
-        // The session's own /etc, with what is in `system_paths::ETC`.
-        allow(&["/etc"], read());
+        if !context.is_wasm() {
+            // The session's own /etc, with what is in `system_paths::ETC`.
+            allow(&["/etc"], read());
+        }
         // All of /proc, as a rule names an inode: /proc/self of a child that has not started yet
         // is another directory, and can not be named. It is the session's own /proc, without
         // the processes of others, and with its dangerous entries masked.

@@ -222,7 +222,7 @@ pub(super) fn not_implemented() -> impl Iterator<Item = Call> {
 }
 
 pub(super) fn not_in_wasm() -> impl Iterator<Item = Call> {
-    let other = [LANDLOCK, XATTRS, NOT_IN_WASM_HERE].into_iter().flatten();
+    let other = [XATTRS, NOT_IN_WASM_HERE].into_iter().flatten();
     NOT_IN_WASM.iter().chain(other).copied()
 }
 

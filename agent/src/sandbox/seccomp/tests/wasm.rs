@@ -18,7 +18,6 @@ fn no_process_no_second_program_and_no_socket_is_made() {
         (SYS_connect, [0; 6]),
         (SYS_bind, [0; 6]),
         (SYS_kill, [0; 6]),
-        (SYS_landlock_create_ruleset, [0; 6]),
         #[cfg(target_arch = "x86_64")]
         (SYS_fork, [0; 6]),
         #[cfg(target_arch = "x86_64")]
