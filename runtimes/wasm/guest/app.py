@@ -25,10 +25,7 @@ for name in """argparse asyncio base64 bisect calendar cmath codeop collections 
     re secrets selectors shlex shutil signal socket sqlite3 statistics string struct subprocess sys tempfile textwrap
     threading time timeit tokenize traceback types typing unicodedata unittest urllib.parse urllib.request uuid
     warnings weakref xml.etree.ElementTree zipfile zlib zoneinfo""".split():
-    try:
-        __import__(name)
-    except Exception as e:
-        import traceback; traceback.print_exc(); print("FAILED", name)
+    __import__(name)
 
 loop.start()
 missing.refuse_processes()

@@ -64,7 +64,8 @@ def start():
         for file in sorted(files):
             if file.endswith(".py"):
                 add(directory, file)
-    sys.meta_path.append(Finder)
+    # After those of built-in and frozen modules, before that of files.
+    sys.meta_path.insert(2, Finder)
 
 
 def add(directory, file):
