@@ -240,4 +240,4 @@ def enter(settings):
         setattr(sys, name, stream)
         setattr(sys, "__%s__" % name, stream)
     address, _ = mailbox.buffer_info()
-    host.signals_at(mailbox.tobytes(), address, RUNTIME_AT, id(0), id(1))
+    host.signals_at(mailbox.tobytes(), address, RUNTIME_AT, id(_signal.SIG_DFL), id(_signal.SIG_IGN))

@@ -10,7 +10,7 @@ const EVAL_BREAKER: u32 = 12;
 const VERSION: u32 = 1;
 const RUNTIME_SIZE: u32 = 3;
 const INTERPRETERS_HEAD: u32 = 5;
-const THREADS_MAIN: u32 = 10;
+const THREADS_HEAD: u32 = 9;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Places {
@@ -22,7 +22,7 @@ pub(super) struct Places {
     pub(super) eval_breaker: u32,
 }
 
-/// `numbers` are where 0 and 1 are, which stand for SIG_DFL and SIG_IGN.
+/// `numbers` are where SIG_DFL and SIG_IGN are.
 pub(super) fn find(memory: &[u8], hint: u32, numbers: [u32; 2]) -> Option<Places> {
     let is_there = |at: u32| memory.get(at as usize..).is_some_and(|rest| rest.starts_with(COOKIE));
     let scan = || {
@@ -45,9 +45,12 @@ pub(super) fn find(memory: &[u8], hint: u32, numbers: [u32; 2]) -> Option<Places
         pattern.iter().zip(0u32..).all(|(value, index)| word(at + index * 4) == Some(*value))
     })?;
     let interpreter = word(runtime.checked_add(field(INTERPRETERS_HEAD)?)?)?;
-    let thread = word(interpreter.checked_add(field(THREADS_MAIN)?)?)?;
+    let thread = word(interpreter.checked_add(field(THREADS_HEAD)?)?)?;
     let eval_breaker = thread.checked_add(EVAL_BREAKER)?;
     word(eval_breaker)?;
+    if thread == 0 {
+        return None;
+    }
     let handlers = wakeup.checked_sub(SIGNALS * 8)?;
     let aligned = [handlers, eval_breaker].iter().all(|at| at.is_multiple_of(4));
     aligned.then_some(Places { runtime, handlers, is_tripped: wakeup + 8, eval_breaker })
@@ -63,7 +66,7 @@ mod tests {
         let mut put = |at: u32, value: u32| {
             memory[at as usize..][..4].copy_from_slice(&value.to_le_bytes());
         };
-        for (index, value) in [(VERSION, 0x030E_00F0), (RUNTIME_SIZE, 8000), (INTERPRETERS_HEAD, 2000), (THREADS_MAIN, 64)] {
+        for (index, value) in [(VERSION, 0x030E_00F0), (RUNTIME_SIZE, 8000), (INTERPRETERS_HEAD, 2000), (THREADS_HEAD, 64)] {
             put(4096 + index * 8, value);
         }
         put(4096 + 2000, 12000);
