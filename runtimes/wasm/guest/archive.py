@@ -10,7 +10,16 @@ import zlib
 # Where componentize-py has the library while the component is made, and where it seems to be in a session.
 SOURCE, HOME = "/python", "/python/lib/python3.14"
 # Not of use in a session.
-LEFT_OUT = {"idlelib", "tkinter", "turtledemo", "ensurepip", "site-packages", "test", "__pycache__", "venv"}
+LEFT_OUT = {
+    "idlelib",
+    "tkinter",
+    "turtledemo",
+    "ensurepip",
+    "site-packages",
+    "test",
+    "__pycache__",
+    "venv",
+}
 LEFT_OUT |= {"config-3.14-wasm32-wasi", "lib2to3", "curses", "pydoc_data"}
 
 # Name -> whether it is a package, its path, its marshalled code and its compressed source.

@@ -28,10 +28,13 @@ def inspect():
     paths = ("/", "/etc/passwd", "/proc/self/maps", "/usr", "../etc/passwd")
     tried = {
         "no file but those in preopened directories": all(
-            fails(OSError, function, path) for path in paths for function in (os.stat, os.listdir, open)
+            fails(OSError, function, path)
+            for path in paths
+            for function in (os.stat, os.listdir, open)
         ),
         "no sockets": fails(OSError, connect),
-        "linear memory bounded": fails(MemoryError, bytearray, 1 << 30) and len(bytearray(1 << 20)) > 0,
+        "linear memory bounded": fails(MemoryError, bytearray, 1 << 30)
+        and len(bytearray(1 << 20)) > 0,
         "no threads or processes": fails(RuntimeError, _thread.start_new_thread, print, ()),
     }
     return {

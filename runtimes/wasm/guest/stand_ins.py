@@ -124,7 +124,11 @@ def on_control(function, *args):
 
 
 def read(descriptor, size, /):
-    return on_control(host.control_read, size) if descriptor == CONTROL else posix.read(descriptor, size)
+    return (
+        on_control(host.control_read, size)
+        if descriptor == CONTROL
+        else posix.read(descriptor, size)
+    )
 
 
 def readv(descriptor, buffers, /):
@@ -172,7 +176,16 @@ def own_posix():
     vars(own).update(read=read, readv=readv, write=write, get_blocking=get_blocking, O_PATH=O_PATH)
     vars(own).update(open=open_path, fchdir=fchdir, close=close, kill=kill)
     vars(own).update(set_blocking=nothing, set_inheritable=nothing, register_at_fork=nothing)
-    functions = (read, readv, write, get_blocking, on_control, pthread_sigmask, host.control_read, host.control_write)
+    functions = (
+        read,
+        readv,
+        write,
+        get_blocking,
+        on_control,
+        pthread_sigmask,
+        host.control_read,
+        host.control_write,
+    )
     for function in functions:
         function.__code__ = function.__code__.replace(co_filename="<vivarium/stand_ins.py>")
     return own
@@ -207,7 +220,17 @@ def load_kernel(parts):
 
 
 # The parts of each session; the others are loaded when they are wanted.
-EARLY = ("guard", "wire", "compiler", "interactive", "report", "streams", "source_cache", "render", "syntax")
+EARLY = (
+    "guard",
+    "wire",
+    "compiler",
+    "interactive",
+    "report",
+    "streams",
+    "source_cache",
+    "render",
+    "syntax",
+)
 
 
 def compile_once():
@@ -240,4 +263,6 @@ def enter(settings):
         setattr(sys, name, stream)
         setattr(sys, "__%s__" % name, stream)
     address, _ = mailbox.buffer_info()
-    host.signals_at(mailbox.tobytes(), address, RUNTIME_AT, id(_signal.SIG_DFL), id(_signal.SIG_IGN))
+    host.signals_at(
+        mailbox.tobytes(), address, RUNTIME_AT, id(_signal.SIG_DFL), id(_signal.SIG_IGN)
+    )

@@ -60,18 +60,27 @@ pub fn fitting(engine: &Engine, cache: &Path) -> Result<(PathBuf, Component)> {
     let program = std::env::current_exe()?;
     let beside = |name: &str| program.with_file_name(name);
     let packaged = beside(COMPILED);
-    let why = match open(&packaged).map_err(wasmtime::Error::from).and_then(|f| ffi::load(engine, &f)) {
-        Ok(component) => return Ok((packaged, component)),
-        Err(why) => why,
-    };
+    let why =
+        match open(&packaged).map_err(wasmtime::Error::from).and_then(|f| ffi::load(engine, &f)) {
+            Ok(component) => return Ok((packaged, component)),
+            Err(why) => why,
+        };
     if !beside(COMPILER).exists() || !beside(SOURCE).exists() {
-        return Err(why.context(format!("{} does not fit, and {COMPILER} is not there", packaged.display())));
+        return Err(why
+            .context(format!("{} does not fit, and {COMPILER} is not there", packaged.display())));
     }
     DirBuilder::new().mode(0o700).recursive(true).create(cache)?;
-    let lock = OpenOptions::new().create(true).write(true).truncate(false).mode(0o600).open(cache.join("lock"))?;
+    let lock = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(cache.join("lock"))?;
     flock(&lock, FlockOperation::LockExclusive)?;
     let path = cache.join(COMPILED);
-    if let Ok(component) = open(&path).map_err(wasmtime::Error::from).and_then(|f| ffi::load(engine, &f)) {
+    if let Ok(component) =
+        open(&path).map_err(wasmtime::Error::from).and_then(|f| ffi::load(engine, &f))
+    {
         return Ok((path, component));
     }
     let status = Command::new(beside(COMPILER)).arg(beside(SOURCE)).arg(&path).status()?;

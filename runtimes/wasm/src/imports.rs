@@ -1,7 +1,7 @@
 //! What the guest imports beside WASI: see wit/kernel.wit.
 
-use wasmtime::{AsContext, Result};
 use wasmtime::component::{Linker, WasmList};
+use wasmtime::{AsContext, Result};
 
 use crate::guest::Host;
 use crate::signals;
@@ -31,7 +31,14 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> Result<()> {
     root.func_wrap(
         "signals-at",
         |store, (probe, mailbox, hint, zero, one): (WasmList<u8>, u32, u32, u32, u32)| {
-            Ok((signals::attach(probe.as_le_slice(store.as_context()), mailbox, hint, [zero, one]),))
+            Ok(
+                (signals::attach(
+                    probe.as_le_slice(store.as_context()),
+                    mailbox,
+                    hint,
+                    [zero, one],
+                ),),
+            )
         },
     )?;
     root.func_wrap("set-timer", |_, (first, interval): (u64, u64)| {

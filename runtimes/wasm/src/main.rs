@@ -9,7 +9,8 @@ use vivarium_wasm::guest::{self, Terms};
 use vivarium_wasm::{component, engine};
 use wasmtime::{Result, bail};
 
-const USAGE: &str = "usage: vivarium-wasm kernel [--max-memory-bytes N] DIRECTORY… | inspect --cache DIR";
+const USAGE: &str =
+    "usage: vivarium-wasm kernel [--max-memory-bytes N] DIRECTORY… | inspect --cache DIR";
 
 /// EX_SOFTWARE of sysexits.h.
 const TRAPPED: u8 = 70;
@@ -60,7 +61,8 @@ fn kernel(arguments: &[&str]) -> Result<u8> {
 fn inspect(cache: &Path) -> Result<u8> {
     let engine = engine()?;
     let (path, component) = component::fitting(&engine, cache)?;
-    let mut answer: serde_json::Value = serde_json::from_str(&guest::inspect(&engine, &component)?)?;
+    let mut answer: serde_json::Value =
+        serde_json::from_str(&guest::inspect(&engine, &component)?)?;
     answer["engine"] = "wasmtime".into();
     answer["engine_version"] = ENGINE_VERSION.into();
     answer["component"] = path.to_string_lossy().into();

@@ -17,7 +17,13 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
 /// Python handles these; the default action of the others is the process's.
 const SIGNALS: [i32; 8] = [
-    libc::SIGINT, libc::SIGALRM, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGQUIT,
+    libc::SIGINT,
+    libc::SIGALRM,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGQUIT,
     libc::SIGXCPU,
 ];
 /// `_PY_SIGNALS_PENDING_BIT`.
@@ -72,13 +78,15 @@ fn cpu_ns() -> u64 {
 /// Finds the guest's memory and the places in it, and takes its signals from now on. Returns where `_PyRuntime`
 /// is, which is looked for if it is not at `hint`.
 pub fn attach(probe: &[u8], mailbox: u32, hint: u32, numbers: [u32; 2]) -> Result<u32, String> {
-    let maps = std::fs::read_to_string("/proc/self/maps").map_err(|e| format!("/proc/self/maps: {e}"))?;
+    let maps =
+        std::fs::read_to_string("/proc/self/maps").map_err(|e| format!("/proc/self/maps: {e}"))?;
     let (base, size) =
         writable_region(&maps, probe.as_ptr() as usize).ok_or("the probe is in no memory")?;
     // SAFETY: the region is mapped and readable, and this thread, the only one, is here and not in the guest.
     // JUSTIFICATION: the engine gives no access to the memory of a component.
     let memory = unsafe { std::slice::from_raw_parts(base as *const u8, size) };
-    let places = places::find(memory, hint, numbers).ok_or("there is no _PyRuntime of CPython 3.14")?;
+    let places =
+        places::find(memory, hint, numbers).ok_or("there is no _PyRuntime of CPython 3.14")?;
     if probe.len() != 16 || memory.get(mailbox as usize..).is_none_or(|m| !m.starts_with(probe)) {
         return Err("the probe is elsewhere".to_owned());
     }
@@ -106,11 +114,15 @@ fn writable_region(maps: &str, address: usize) -> Option<(usize, usize)> {
         }
         region = match region {
             Some((first, last)) if last == start => Some((first, end)),
-            Some((first, last)) if (first..last).contains(&address) => return Some((first, last - first)),
+            Some((first, last)) if (first..last).contains(&address) => {
+                return Some((first, last - first));
+            }
             _ => Some((start, end)),
         };
     }
-    region.filter(|(first, last)| (*first..*last).contains(&address)).map(|(first, last)| (first, last - first))
+    region
+        .filter(|(first, last)| (*first..*last).contains(&address))
+        .map(|(first, last)| (first, last - first))
 }
 
 fn listen() -> io::Result<()> {
@@ -216,7 +228,8 @@ fn deliver() {
         retry_later();
     }
     let waiting = PENDING.load(SeqCst);
-    let [low, high] = [waiting & u64::from(u32::MAX), waiting >> 32].map(|half| u32::try_from(half).unwrap_or(0));
+    let [low, high] =
+        [waiting & u64::from(u32::MAX), waiting >> 32].map(|half| u32::try_from(half).unwrap_or(0));
     set(mailbox + 8, low);
     set(mailbox + 12, high);
 }
@@ -247,7 +260,8 @@ pub fn uninterrupted(call: impl FnMut() -> io::Result<usize>) -> Result<u32, u32
     }
     HOLDS.store(false, SeqCst);
     deliver();
-    let errno = |error: io::Error| u32::try_from(error.raw_os_error().unwrap_or(libc::EIO)).unwrap_or(0);
+    let errno =
+        |error: io::Error| u32::try_from(error.raw_os_error().unwrap_or(libc::EIO)).unwrap_or(0);
     result.map(|count| u32::try_from(count).unwrap_or(u32::MAX)).map_err(errno)
 }
 

@@ -66,7 +66,12 @@ mod tests {
         let mut put = |at: u32, value: u32| {
             memory[at as usize..][..4].copy_from_slice(&value.to_le_bytes());
         };
-        for (index, value) in [(VERSION, 0x030E_00F0), (RUNTIME_SIZE, 8000), (INTERPRETERS_HEAD, 2000), (THREADS_HEAD, 64)] {
+        for (index, value) in [
+            (VERSION, 0x030E_00F0),
+            (RUNTIME_SIZE, 8000),
+            (INTERPRETERS_HEAD, 2000),
+            (THREADS_HEAD, 64),
+        ] {
             put(4096 + index * 8, value);
         }
         put(4096 + 2000, 12000);
