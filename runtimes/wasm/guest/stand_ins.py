@@ -17,6 +17,8 @@ import wit_world as host
 from componentize_py_types import Err
 
 CONTROL = 3
+# Linux's number; WASI has another.
+HOST_EINTR = 4
 # Where componentize-py 0.25.1 puts _PyRuntime. With another one it is looked for, which takes milliseconds.
 RUNTIME_AT = 0
 
@@ -119,7 +121,7 @@ def on_control(function, *args):
         try:
             return function(*args)
         except Err as error:
-            if error.value != errno.EINTR:
+            if error.value != HOST_EINTR:
                 raise OSError(error.value, "the control socket is gone") from None
 
 
