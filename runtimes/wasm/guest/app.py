@@ -29,9 +29,10 @@ for name in """argparse asyncio base64 bisect calendar cmath codeop collections 
 
 loop.start()
 missing.refuse_processes()
-kernel = stand_ins.load_kernel(archive.read_parts("/0/kernel"))
-archive.finish()
+parts = archive.read_parts("/0/kernel")
 stand_ins.compile_once()
+archive.finish()
+kernel = stand_ins.load_kernel(parts)
 
 
 class WitWorld(wit_world.WitWorld):

@@ -26,6 +26,18 @@ LEFT_OUT |= {"config-3.14-wasm32-wasi", "lib2to3", "curses", "pydoc_data"}
 modules: dict = {}
 
 
+# The modules that are ready: in the memory that every session begins with.
+ready: dict = {}
+# What each of them needs.
+needs: dict = {}
+# Those that Python has loaded when it starts, and that no file of the user's can replace.
+STARTED = set(
+    """sys builtins _frozen_importlib _imp _thread _warnings _weakref _io marshal posix
+    _frozen_importlib_external time zipimport _codecs codecs encodings.aliases encodings encodings.utf_8 __main__ _abc
+    abc _stat stat _collections_abc errno genericpath posixpath os.path os _sitebuiltins site""".split()
+)
+
+
 class Loader:
     """Loads one module of the archive, as the loader of source files does."""
 
@@ -33,10 +45,17 @@ class Loader:
         self.name = name
 
     def create_module(self, spec):
-        return None
+        return ready.get(self.name)
 
     def exec_module(self, module):
-        exec(self.get_code(), vars(module))
+        if ready.pop(self.name, None) is None:
+            exec(self.get_code(), vars(module))
+            return
+        # What the module has imported is loaded with it.
+        for name in needs[self.name]:
+            found = ready.pop(name, None)
+            if found is not None:
+                sys.modules.setdefault(name, found)
 
     def get_code(self, name=None):
         return marshal.loads(modules[self.name][2])
@@ -51,9 +70,28 @@ class Loader:
         return modules[self.name][0]
 
 
-class Finder:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
+def needed_by(module):
+    """The names of the ready modules that a module refers to, and that those do."""
+    found, left = {}, [module]
+    while left:
+        for value in list(vars(left.pop()).values()):
+            name = value.__name__ if type(value) is type(sys) else getattr(value, "__module__", None)
+            other = ready.get(name) if type(name) is str else None
+            if other is not None and name not in found:
+                found[name] = other
+                left.append(other)
+    return found
+
+
+class Entry:
+    """Finds the modules of one directory of the library, as an entry of `sys.path`."""
+
+    def __init__(self, directory):
+        if directory != HOME and not directory.startswith(HOME + "/"):
+            raise ImportError("it is not of the library", path=directory)
+        self.package = directory[len(HOME) + 1 :].replace("/", ".")
+
+    def find_spec(self, name, target=None):
         found = modules.get(name)
         if found is None:
             return None
@@ -65,6 +103,15 @@ class Finder:
             spec.submodule_search_locations = [found[1].rpartition("/")[0]]
         return spec
 
+    def invalidate_caches(self):
+        pass
+
+    def iter_modules(self, prefix=""):
+        for name, found in modules.items():
+            package, _, last = name.rpartition(".")
+            if package == self.package:
+                yield prefix + last, found[0]
+
 
 def start():
     """Reads the whole library."""
@@ -73,8 +120,9 @@ def start():
         for file in sorted(files):
             if file.endswith(".py"):
                 add(directory, file)
-    # After those of built-in and frozen modules, before that of files.
-    sys.meta_path.insert(2, Finder)
+    sys.path_hooks.insert(0, Entry)
+    sys.path.insert(0, HOME)
+    sys.path_importer_cache.clear()
 
 
 def add(directory, file):
@@ -115,6 +163,9 @@ def finish():
             module.__spec__.origin = modules[name][1]
             if modules[name][0]:
                 module.__path__[:] = [modules[name][1].rpartition("/")[0]]
+    for name in [name for name in sys.modules if name in modules and name not in STARTED]:
+        ready[name] = sys.modules.pop(name)
+    needs.update((name, list(needed_by(module))) for name, module in ready.items())
     sys.path[:] = [HOME]
     sys.path_importer_cache.clear()
     sys.argv = [""]

@@ -5,6 +5,7 @@ signal in between a system call there and the noting of its result; a signal tha
 """
 
 import _signal
+import _thread
 import array
 import errno
 import marshal
@@ -25,12 +26,68 @@ RUNTIME_AT = 0
 # Two words of 64 bits, in halves: the signals that are blocked, and which of them are pending.
 mailbox = array.array("I", b"vivarium mailbox")
 monotonic = time.monotonic
+python_lock = _thread.allocate_lock
+UNCAUGHT = (_signal.SIGKILL, _signal.SIGSTOP)
+ALL_SIGNALS = (1 << 64) - 1
 
 
 def start():
     add_signals()
     time.sleep = sleep
-    os.kill = kill
+    os.kill, os._exit, os.abort = kill, exit_now, abort
+    _thread.allocate_lock = _thread.allocate = _thread.lock = _thread.LockType = Lock
+
+
+class Lock:
+    """A lock without threads: only a signal handler can release one that is waited for.
+
+    Python's own ends the instance there.
+    """
+
+    def __init__(self):
+        self._lock = python_lock()
+
+    def acquire(self, blocking=True, timeout=-1):
+        if timeout > _thread.TIMEOUT_MAX:
+            raise OverflowError("timestamp out of range for platform time_t")
+        if timeout < 0 and timeout != -1:
+            raise ValueError("timeout value must be a non-negative number")
+        if not blocking and timeout != -1:
+            raise ValueError("can't specify a timeout for a non-blocking call")
+        end = None if timeout == -1 else monotonic() + timeout
+        while not self._lock.acquire(False):
+            if not blocking:
+                return False
+            left = 60 if end is None else end - monotonic()
+            if left <= 0:
+                return False
+            host.sleep(int(left * 1e9))
+        return True
+
+    def release(self):
+        self._lock.release()
+
+    def locked(self):
+        return self._lock.locked()
+
+    def _at_fork_reinit(self):
+        self._lock = python_lock()
+
+    acquire_lock, release_lock, locked_lock = acquire, release, locked
+
+    def __enter__(self):
+        return self.acquire()
+
+    def __exit__(self, *_):
+        self._lock.release()
+
+
+def exit_now(status):
+    host.end(status & 0xFF, 0)
+
+
+def abort():
+    host.end(0, _signal.SIGABRT)
 
 
 def sleep(seconds, /):
@@ -50,7 +107,9 @@ def sleep(seconds, /):
 def kill(pid, signal, /):
     if pid != posix.getpid():
         raise ProcessLookupError(errno.ESRCH, "there is no other process in runtime wasm")
-    if signal:
+    if signal in UNCAUGHT or signal and _signal.getsignal(signal) == _signal.SIG_DFL:
+        host.end(0, signal)
+    elif signal:
         _signal.raise_signal(signal)
 
 
@@ -58,7 +117,15 @@ def bits_of(signals):
     bits = 0
     for signal in signals:
         bits |= 1 << signal
-    return bits
+    return bits & ALL_SIGNALS
+
+
+def signals_of(bits):
+    return {signal for signal in range(1, 64) if bits >> signal & 1} if bits else set()
+
+
+def sigpending():
+    return signals_of((mailbox[2] | mailbox[3] << 32) & (mailbox[0] | mailbox[1] << 32))
 
 
 def pthread_sigmask(how, mask, /):
@@ -74,7 +141,7 @@ def pthread_sigmask(how, mask, /):
         mailbox[0], mailbox[1] = bits & 0xFFFFFFFF, bits >> 32
         if (mailbox[2] | mailbox[3] << 32) & ~bits:
             host.sleep(0)  # Delivers them.
-    return {signal for signal in range(1, 64) if before >> signal & 1} if before else set()
+    return signals_of(before)
 
 
 def microseconds(seconds):
@@ -109,9 +176,8 @@ def add_signals():
         setattr(_signal, name, number)
     _signal.ITIMER_REAL, _signal.ItimerError = 0, OSError
     _signal.valid_signals = lambda: set(range(1, _signal.NSIG))
-    _signal.sigpending = lambda: set()
     _signal.siginterrupt = lambda signal, flag: None
-    for function in (pthread_sigmask, setitimer, getitimer, alarm, pause):
+    for function in (pthread_sigmask, sigpending, setitimer, getitimer, alarm, pause):
         setattr(_signal, function.__name__, function)
 
 
@@ -171,26 +237,36 @@ def nothing(*_args, **_options):
 O_PATH = 1 << 30
 
 
+def isolated(functions, names):
+    """Functions of the kernel's, which keep their builtins, whatever tenant code does to those."""
+    import builtins
+
+    own = {**names, "__builtins__": dict(vars(builtins))}
+    for function in functions:
+        code = function.__code__.replace(co_filename="<vivarium/stand_ins.py>")
+        own[function.__name__] = type(function)(code, own, function.__name__, function.__defaults__)
+    return own
+
+
 def own_posix():
     """The `posix` of the kernel program."""
+    imports = isolated((host.control_read, host.control_write, host.sleep, host.end), vars(host))
+    functions = (read, readv, write, get_blocking, on_control, open_path, fchdir, close, nothing)
+    functions += (bits_of, signals_of, pthread_sigmask, exit_now)
+    names = isolated(functions, {**globals(), "host": Namespace(imports)})
+    _signal.pthread_sigmask = names["pthread_sigmask"]
     own = type(sys)("posix")
     vars(own).update(vars(posix))
-    vars(own).update(read=read, readv=readv, write=write, get_blocking=get_blocking, O_PATH=O_PATH)
-    vars(own).update(open=open_path, fchdir=fchdir, close=close, kill=kill)
-    vars(own).update(set_blocking=nothing, set_inheritable=nothing, register_at_fork=nothing)
-    functions = (
-        read,
-        readv,
-        write,
-        get_blocking,
-        on_control,
-        pthread_sigmask,
-        host.control_read,
-        host.control_write,
-    )
-    for function in functions:
-        function.__code__ = function.__code__.replace(co_filename="<vivarium/stand_ins.py>")
+    for name in ("read", "readv", "write", "get_blocking", "fchdir", "close"):
+        setattr(own, name, names[name])
+    own.open, own._exit, own.O_PATH = names["open_path"], names["exit_now"], O_PATH
+    own.set_blocking = own.set_inheritable = own.register_at_fork = names["nothing"]
     return own
+
+
+class Namespace:
+    def __init__(self, names):
+        vars(self).update(names)
 
 
 def load_kernel(parts):

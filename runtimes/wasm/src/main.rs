@@ -1,8 +1,7 @@
 //! `vivarium-wasm kernel` is the kernel of a session; `vivarium-wasm inspect` says what it would be.
 
 use std::fs::File;
-use std::os::fd::FromRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use vivarium_wasm::guest::{self, Terms};
@@ -49,12 +48,8 @@ fn kernel(arguments: &[&str]) -> Result<u8> {
     };
     std::env::set_current_dir(workdir)?;
     let engine = engine()?;
-    // SAFETY: whoever starts a kernel gives it its program as this descriptor, and nothing else here uses it.
-    // JUSTIFICATION: descriptors that a process is born with have no safe owner in std.
-    #[allow(unsafe_code)]
-    let file = unsafe { File::from_raw_fd(4) };
-    let component = component::passed(&engine, &file)?;
-    drop(file);
+    // Opened once more, by its own descriptor: std has no safe way to take over one that was inherited.
+    let component = component::passed(&engine, &File::open("/proc/self/fd/4")?)?;
     Ok(u8::try_from(guest::serve(&engine, &component, &terms)?).unwrap_or(TRAPPED))
 }
 
@@ -66,11 +61,13 @@ fn inspect(cache: &Path) -> Result<u8> {
     answer["engine"] = "wasmtime".into();
     answer["engine_version"] = ENGINE_VERSION.into();
     answer["component"] = path.to_string_lossy().into();
+    // A kernel opens what it was passed by its descriptor, which takes the right to read the file.
+    let mut reads = vec![path];
     if cfg!(not(target_feature = "crt-static")) {
-        // What the dynamic linker reads.
-        let libraries = ["/lib", "/lib64", "/usr/lib"];
-        answer["reads"] = libraries.into_iter().filter(|path| Path::new(path).exists()).collect();
+        let libraries = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
+        reads.extend(libraries.into_iter().map(PathBuf::from).filter(|path| path.exists()));
     }
+    answer["reads"] = reads.iter().map(|path| path.to_string_lossy()).collect();
     println!("{answer}");
     Ok(0)
 }

@@ -161,7 +161,7 @@ fn retry_later() {
 }
 
 extern "C" fn on_signal(number: i32) {
-    let errno = rustix_errno();
+    let errno = errno();
     if let Some(bit) = SIGNALS.contains(&number).then(|| 1u64 << number) {
         PENDING.fetch_or(bit, SeqCst);
     }
@@ -169,7 +169,7 @@ extern "C" fn on_signal(number: i32) {
     set_errno(errno);
 }
 
-fn rustix_errno() -> i32 {
+fn errno() -> i32 {
     // SAFETY: it is this thread's.
     // JUSTIFICATION: std reads it without a way to write it back.
     unsafe { *libc::__errno_location() }
@@ -208,12 +208,7 @@ fn deliver() {
         let function = get(handlers + number * 8 + 4);
         if function == get(IS_TRIPPED.load(SeqCst) + 4) {
             // SIG_DFL: the process's own action, as soon as this handler returns.
-            // SAFETY: resets the action of one signal and raises that; async-signal-safe.
-            // JUSTIFICATION: no safe way.
-            unsafe {
-                libc::signal(number.cast_signed(), libc::SIG_DFL);
-                libc::raise(number.cast_signed());
-            }
+            die_of(number);
         } else if function != get(IS_TRIPPED.load(SeqCst) + 8) {
             set(handlers + number * 8, 1);
             still |= 1 << number;
@@ -277,6 +272,19 @@ pub fn write(fd: i32, data: &[u8]) -> io::Result<usize> {
     // JUSTIFICATION: as above.
     let count = unsafe { libc::write(fd, data.as_ptr().cast(), data.len()) };
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Ends this process by a signal's default action, if it has one that does.
+pub fn die_of(signal: u32) {
+    let signal = i32::try_from(signal).unwrap_or(0);
+    // SAFETY: resets the action of one signal and raises that; numbers that are none fail.
+    // JUSTIFICATION: no safe way.
+    if signal != 0 {
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        }
+    }
 }
 
 /// Sleeps, or until there is a signal for the guest.
