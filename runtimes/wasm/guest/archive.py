@@ -26,6 +26,8 @@ LEFT_OUT |= {"config-3.14-wasm32-wasi", "lib2to3", "curses", "pydoc_data"}
 modules: dict = {}
 
 
+# The kernel changes these as they are imported (import_hooks.py).
+HOOKED = {"linecache", "inspect", "threading"}
 # The modules that are ready: in the memory that every session begins with.
 ready: dict = {}
 # What each of them needs.
@@ -53,6 +55,9 @@ class Loader:
             return
         # What the module has imported is loaded with it.
         for name in needs[self.name]:
+            if name in HOOKED:
+                import_from_library(name)
+                continue
             found = ready.pop(name, None)
             if found is not None:
                 sys.modules.setdefault(name, found)
@@ -68,6 +73,14 @@ class Loader:
 
     def is_package(self, name=None):
         return modules[self.name][0]
+
+
+def import_from_library(name):
+    users_path, sys.path = sys.path, [HOME]
+    try:
+        __import__(name)
+    finally:
+        sys.path = users_path
 
 
 def needed_by(module):
