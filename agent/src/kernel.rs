@@ -189,6 +189,14 @@ impl Kernel {
         }
     }
 
+    /// Why it could not be started, of one that has ended and was not heard to the end.
+    pub(crate) fn read_refusal(&mut self) -> Option<Failure> {
+        match &mut self.stage {
+            KernelStage::Confining(pending) => pending.read_refusal(),
+            _ => None,
+        }
+    }
+
     /// The kernel is ready. Only now can its files in /proc be opened: before execve(2), and for a
     /// moment after its pipes have closed, it is not dumpable (`begin_new_exec` in fs/exec.c).
     pub(crate) fn ready(&mut self) {
