@@ -125,19 +125,25 @@ def python_program(interpreter):
     return program, [interpreter, *arguments, BOOTSTRAP]
 
 
-def wasm_program(workdir):
+def wasm_program(workdir, max_memory_bytes):
     """The same of the runtime `wasm`: see runtimes/wasm/README.md."""
     program = os.open(WASM + "/python.cwasm", os.O_RDONLY)
-    return program, [WASM + "/vivarium-wasm", "kernel", workdir, "/tmp"]
+    limits = ["--max-memory-bytes", str(max_memory_bytes)] if max_memory_bytes else []
+    return program, [WASM + "/vivarium-wasm", "kernel", *limits, workdir]
 
 
 class Kernel:
     """A running kernel."""
 
-    def __init__(self, workdir, interpreter=sys.executable, **environment):
+    def __init__(
+        self, workdir, interpreter=sys.executable, max_memory_bytes=None, **environment
+    ):
         self.control, theirs = socket.socketpair()
         out, err = os.pipe(), os.pipe()
-        program, command = wasm_program(workdir) if WASM else python_program(interpreter)
+        if WASM:
+            program, command = wasm_program(workdir, max_memory_bytes)
+        else:
+            program, command = python_program(interpreter)
         env = {
             "PATH": os.environ["PATH"],
             "HOME": workdir,
@@ -331,11 +337,7 @@ class KernelTest(unittest.TestCase):
     needed: tuple = ()
 
     def setUp(self):
-        if WASM:
-            reason = not_in_wasm.reason(self.id(), self.needed)
-            if reason is not None:
-                self.skipTest(reason)
-        self.interpreter = interpreter_with(self.needed)
+        self.interpreter = sys.executable if WASM else interpreter_with(self.needed)
         if self.interpreter is None:
             missing = "no interpreter here has %s" % ", ".join(self.needed)
             required = os.environ.get("VIVARIUM_TEST_REQUIRE", "").split(",")
@@ -347,8 +349,11 @@ class KernelTest(unittest.TestCase):
         self.workdir = scratch.name
         self.kernel = self.start()
 
-    def start(self, **environment):
-        kernel = Kernel(self.workdir, self.interpreter, **environment)
+    def start(self, **options):
+        reason = not_in_wasm.reason(self.id(), self.needed) if WASM else None
+        if reason is not None:
+            self.skipTest(reason)
+        kernel = Kernel(self.workdir, self.interpreter, **options)
         self.addCleanup(kernel.close)
         return kernel
 

@@ -3,10 +3,6 @@
 All that is at module level runs once, as the component is made; its memory is then a part of the component.
 """
 
-import json
-import os
-import sys
-
 import archive
 import inspection
 import loop
@@ -37,9 +33,13 @@ kernel = stand_ins.load_kernel(parts)
 
 class WitWorld(wit_world.WitWorld):
     def run(self):
+        import json
+
         stand_ins.enter(json.loads(wit_world.settings()))
         kernel.main()
         return 0
 
     def inspect(self):
+        import json
+
         return json.dumps(inspection.inspect())

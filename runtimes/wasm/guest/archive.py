@@ -8,7 +8,7 @@ import sys
 import zlib
 
 # Where componentize-py has the library while the component is made, and where it seems to be in a session.
-SOURCE, HOME = "/python", "/python/lib/python3.14"
+HOME = "/python"
 # Not of use in a session.
 LEFT_OUT = {
     "idlelib",
@@ -47,7 +47,10 @@ class Loader:
         self.name = name
 
     def create_module(self, spec):
-        return ready.get(self.name)
+        module = ready.get(self.name)
+        if module is not None:
+            module.__loader__ = self
+        return module
 
     def exec_module(self, module):
         if ready.pop(self.name, None) is None:
@@ -128,7 +131,7 @@ class Entry:
 
 def start():
     """Reads the whole library."""
-    for directory, folders, files in os.walk(SOURCE):
+    for directory, folders, files in os.walk(HOME):
         folders[:] = sorted(set(folders) - LEFT_OUT)
         for file in sorted(files):
             if file.endswith(".py"):
@@ -142,16 +145,15 @@ def add(directory, file):
     path = directory + "/" + file
     with open(path, "rb") as opened:
         data = opened.read()
-    inner = path[len(SOURCE) + 1 : -len(".py")]
+    inner = path[len(HOME) + 1 : -len(".py")]
     is_package = inner.endswith("/__init__")
     name = (inner.removesuffix("/__init__") if is_package else inner).replace("/", ".")
-    shown = "%s/%s" % (HOME, path[len(SOURCE) + 1 :])
     try:
-        code = compile(data, shown, "exec", dont_inherit=True)
+        code = compile(data, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return  # A file that is there to be refused by tests.
     source = zlib.compress(importlib.util.decode_source(data).encode())
-    modules[name] = (is_package, shown, marshal.dumps(code), source)
+    modules[name] = (is_package, path, marshal.dumps(code), source)
 
 
 def read_parts(directory):
@@ -168,14 +170,7 @@ def read_parts(directory):
 
 def finish():
     """Leaves nothing that leads to files of the machine that makes the component."""
-    for name, module in list(sys.modules.items()):
-        path = getattr(module, "__file__", None) or ""
-        if name in modules and path.startswith(SOURCE):
-            module.__file__ = modules[name][1]
-            module.__loader__ = module.__spec__.loader = Loader(name)
-            module.__spec__.origin = modules[name][1]
-            if modules[name][0]:
-                module.__path__[:] = [modules[name][1].rpartition("/")[0]]
+    os.__file__ = HOME + "/os.py"
     for name in [name for name in sys.modules if name in modules and name not in STARTED]:
         ready[name] = sys.modules.pop(name)
     needs.update((name, list(needed_by(module))) for name, module in ready.items())

@@ -5,6 +5,8 @@ import _thread
 import os
 import sys
 
+import stand_ins
+
 
 def fails(error, function, *args):
     try:
@@ -37,7 +39,13 @@ def inspect():
         and len(bytearray(1 << 20)) > 0,
         "no threads or processes": fails(RuntimeError, _thread.start_new_thread, print, ()),
     }
+    try:
+        runtime_at = stand_ins.attach()
+    except OSError:
+        runtime_at = None
+    tried["signals reach the interpreter"] = runtime_at is not None
     return {
+        "runtime_at": runtime_at,
         "python": "%d.%d.%d" % sys.version_info[:3],
         "enforced": "; ".join(name for name, holds in tried.items() if holds),
         "missing": "; ".join(name for name, holds in tried.items() if not holds),

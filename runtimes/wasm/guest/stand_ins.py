@@ -15,13 +15,12 @@ import sys
 import time
 
 import wit_world as host
-from componentize_py_types import Err
 
 CONTROL = 3
 # Linux's number; WASI has another.
 HOST_EINTR = 4
 # Where componentize-py 0.25.1 puts _PyRuntime. With another one it is looked for, which takes milliseconds.
-RUNTIME_AT = 0
+RUNTIME_AT = 3695824
 
 # Two words of 64 bits, in halves: the signals that are blocked, and which of them are pending.
 mailbox = array.array("I", b"vivarium mailbox")
@@ -181,22 +180,18 @@ def add_signals():
         setattr(_signal, function.__name__, function)
 
 
-def on_control(function, *args):
+def on_control(function, argument):
     """One system call on the control socket, after the handlers of signals that have come."""
     while True:
-        try:
-            return function(*args)
-        except Err as error:
-            if error.value != HOST_EINTR:
-                raise OSError(error.value, "the control socket is gone") from None
+        result, error = function(argument)
+        if error == 0:
+            return result
+        if error != HOST_EINTR:
+            raise OSError(error, "the control socket is gone")
 
 
 def read(descriptor, size, /):
-    return (
-        on_control(host.control_read, size)
-        if descriptor == CONTROL
-        else posix.read(descriptor, size)
-    )
+    return on_control(host.control_read, size) if descriptor == CONTROL else posix.read(descriptor, size)
 
 
 def readv(descriptor, buffers, /):
@@ -294,6 +289,9 @@ def load_kernel(parts):
     names["__import__"] = part_import
     for name in EARLY:
         part_import(name)
+    guard = loaded["guard"]
+    # The kernel asks for it in vain, and gets on without: it has no library of the agent's.
+    guard_load, guard.load = guard.load, lambda name: None if name == "ctypes" else guard_load(name)
     return part_import("kernel")
 
 
@@ -340,7 +338,14 @@ def enter(settings):
         stream.reconfigure(line_buffering=True)
         setattr(sys, name, stream)
         setattr(sys, "__%s__" % name, stream)
+    attach()
+
+
+def attach():
+    """Has signals delivered. Returns where _PyRuntime is."""
     address, _ = mailbox.buffer_info()
-    host.signals_at(
-        mailbox.tobytes(), address, RUNTIME_AT, id(_signal.SIG_DFL), id(_signal.SIG_IGN)
-    )
+    default, ignore = id(_signal.SIG_DFL), id(_signal.SIG_IGN)
+    found, why = host.signals_at(mailbox.tobytes(), address, RUNTIME_AT, default, ignore)
+    if why:
+        raise OSError(why)
+    return found

@@ -7,7 +7,7 @@ use wasmtime::component::{Component, Linker, ResourceTable};
 use wasmtime::{Engine, ResourceLimiter, Result, Store};
 use wasmtime_wasi::{FsPerms, I32Exit, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
-use crate::imports;
+use crate::{imports, streams};
 
 /// What a guest may use.
 #[derive(Debug, Default)]
@@ -76,6 +76,7 @@ where
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     imports::add_to_linker(&mut linker)?;
+    streams::add_to_linker(&mut linker)?;
     let mut store = Store::new(engine, Host::new(terms)?);
     store.limiter(|host| host);
     let instance = linker.instantiate_async(&mut store, component).await?;

@@ -16,10 +16,9 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> Result<()> {
     root.func_wrap("settings", |store, (): ()| Ok((store.data().settings.clone(),)))?;
     root.func_wrap("control-read", |_, (size,): (u32,)| {
         let mut data = vec![0; size.min(READ_MAX_BYTES) as usize];
-        Ok((signals::uninterrupted(|| signals::read(CONTROL, &mut data)).map(|count| {
-            data.truncate(count as usize);
-            data
-        }),))
+        let (count, error) = signals::uninterrupted(|| signals::read(CONTROL, &mut data));
+        data.truncate(count as usize);
+        Ok(((data, error),))
     })?;
     root.func_wrap("control-write", |_, (data,): (Vec<u8>,)| {
         Ok((signals::uninterrupted(|| signals::write(CONTROL, &data)),))
@@ -31,14 +30,9 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> Result<()> {
     root.func_wrap(
         "signals-at",
         |store, (probe, mailbox, hint, zero, one): (WasmList<u8>, u32, u32, u32, u32)| {
-            Ok(
-                (signals::attach(
-                    probe.as_le_slice(store.as_context()),
-                    mailbox,
-                    hint,
-                    [zero, one],
-                ),),
-            )
+            let probe = probe.as_le_slice(store.as_context());
+            let found = signals::attach(probe, mailbox, hint, [zero, one]);
+            Ok((found.map_or_else(|why| (0, why), |at| (at, String::new())),))
         },
     )?;
     root.func_wrap("set-timer", |_, (first, interval): (u64, u64)| {

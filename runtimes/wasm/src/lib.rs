@@ -13,6 +13,7 @@ pub mod guest;
 mod imports;
 #[allow(unsafe_code)]
 mod signals;
+mod streams;
 
 use wasmtime::{Config, Engine, Result};
 

@@ -29,10 +29,12 @@ const SIGNALS: [i32; 8] = [
 /// `_PY_SIGNALS_PENDING_BIT`.
 const SIGNALS_PENDING: u32 = 1 << 1;
 /// How long the guest may need to note what a system call has given, in CPU time, beside the time for each byte.
-const NOTING_NS: u64 = 1_000_000;
+const NOTING_NS: u64 = 100_000;
 const NOTING_NS_PER_BYTE: u64 = 4;
 /// When a signal that has to wait is tried again.
-const RETRY_NS: i64 = 1_000_000;
+const RETRY_NS: i64 = 100_000;
+/// When the guest should have seen a signal. It may have written back what it read before, and lost it.
+const SEEN_NS: i64 = 5_000_000;
 
 /// The guest's memory; null until it has said where its signals are.
 static BASE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
@@ -150,12 +152,12 @@ fn listen() -> io::Result<()> {
     Ok(())
 }
 
-fn retry_later() {
+fn retry_in(nanoseconds: i64) {
     // SAFETY: TIMER is what timer_create gave; async-signal-safe.
     // JUSTIFICATION: rustix has no timers.
     unsafe {
         let mut when: libc::itimerspec = std::mem::zeroed();
-        when.it_value.tv_nsec = RETRY_NS;
+        when.it_value.tv_nsec = nanoseconds;
         libc::timer_settime(TIMER.load(SeqCst), 0, &when, ptr::null_mut());
     }
 }
@@ -194,7 +196,7 @@ fn deliver() {
         return;
     }
     if HOLDS.load(SeqCst) || cpu_ns() < HOLD_UNTIL.load(SeqCst) {
-        return retry_later();
+        return retry_in(RETRY_NS);
     }
     let (handlers, blocked, mailbox) = (HANDLERS.load(SeqCst), blocked(), MAILBOX.load(SeqCst));
     let mut still = unseen;
@@ -219,8 +221,7 @@ fn deliver() {
         set(IS_TRIPPED.load(SeqCst), 1);
         let breaker = BREAKER.load(SeqCst);
         set(breaker, get(breaker) | SIGNALS_PENDING);
-        // The guest may be about to write back what it read before.
-        retry_later();
+        retry_in(SEEN_NS);
     }
     let waiting = PENDING.load(SeqCst);
     let [low, high] =
@@ -235,8 +236,9 @@ fn has_signal() -> bool {
 }
 
 /// Makes a system call on the control socket that no handler of the guest's tears from its result: before it, they
-/// run first (EINTR), and after it, they wait for the guest to note the result.
-pub fn uninterrupted(call: impl FnMut() -> io::Result<usize>) -> Result<u32, u32> {
+/// run first (EINTR), and after it, they wait for the guest to note the result. Returns that and the number of the
+/// error.
+pub fn uninterrupted(call: impl FnMut() -> io::Result<usize>) -> (u32, u32) {
     let mut call = call;
     HOLDS.store(true, SeqCst);
     let result = loop {
@@ -255,9 +257,10 @@ pub fn uninterrupted(call: impl FnMut() -> io::Result<usize>) -> Result<u32, u32
     }
     HOLDS.store(false, SeqCst);
     deliver();
-    let errno =
-        |error: io::Error| u32::try_from(error.raw_os_error().unwrap_or(libc::EIO)).unwrap_or(0);
-    result.map(|count| u32::try_from(count).unwrap_or(u32::MAX)).map_err(errno)
+    match result {
+        Ok(count) => (u32::try_from(count).unwrap_or(u32::MAX), 0),
+        Err(error) => (0, u32::try_from(error.raw_os_error().unwrap_or(libc::EIO)).unwrap_or(0)),
+    }
 }
 
 pub fn read(fd: i32, data: &mut [u8]) -> io::Result<usize> {
