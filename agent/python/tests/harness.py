@@ -135,9 +135,7 @@ def wasm_program(workdir, max_memory_bytes):
 class Kernel:
     """A running kernel."""
 
-    def __init__(
-        self, workdir, interpreter=sys.executable, max_memory_bytes=None, **environment
-    ):
+    def __init__(self, workdir, interpreter=sys.executable, max_memory_bytes=None, **environment):
         self.control, theirs = socket.socketpair()
         out, err = os.pipe(), os.pipe()
         if WASM:

@@ -1,6 +1,7 @@
-"""What componentize-py makes the component of: CPython with the kernel program and the standard library in memory.
+"""What the component is made of: CPython, the kernel program and the standard library.
 
-All that is at module level runs once, as the component is made; its memory is then a part of the component.
+All that is at module level runs once, as the component is made. Its memory is then a part of the
+component.
 """
 
 import archive
@@ -15,12 +16,83 @@ stand_ins.start()
 missing.start()
 
 # What a session most likely imports, ready in each.
-for name in """argparse asyncio base64 bisect calendar cmath codeop collections contextlib contextvars copy csv
-    dataclasses datetime decimal difflib enum fractions functools getpass glob gzip hashlib heapq html importlib
-    inspect io itertools json linecache logging math numbers operator os pathlib pickle platform pprint queue random
-    re secrets selectors shlex shutil signal socket sqlite3 statistics string struct subprocess sys tempfile textwrap
-    threading time timeit tokenize traceback types typing unicodedata unittest urllib.parse urllib.request uuid
-    warnings weakref xml.etree.ElementTree zipfile zlib zoneinfo""".split():
+for name in [
+    "argparse",
+    "asyncio",
+    "base64",
+    "bisect",
+    "calendar",
+    "cmath",
+    "codeop",
+    "collections",
+    "contextlib",
+    "contextvars",
+    "copy",
+    "csv",
+    "dataclasses",
+    "datetime",
+    "decimal",
+    "difflib",
+    "enum",
+    "fractions",
+    "functools",
+    "getpass",
+    "glob",
+    "gzip",
+    "hashlib",
+    "heapq",
+    "html",
+    "importlib",
+    "inspect",
+    "io",
+    "itertools",
+    "json",
+    "linecache",
+    "logging",
+    "math",
+    "numbers",
+    "operator",
+    "os",
+    "pathlib",
+    "pickle",
+    "platform",
+    "pprint",
+    "queue",
+    "random",
+    "re",
+    "secrets",
+    "selectors",
+    "shlex",
+    "shutil",
+    "signal",
+    "socket",
+    "sqlite3",
+    "statistics",
+    "string",
+    "struct",
+    "subprocess",
+    "sys",
+    "tempfile",
+    "textwrap",
+    "threading",
+    "time",
+    "timeit",
+    "tokenize",
+    "traceback",
+    "types",
+    "typing",
+    "unicodedata",
+    "unittest",
+    "urllib.parse",
+    "urllib.request",
+    "uuid",
+    "warnings",
+    "weakref",
+    "xml.etree.ElementTree",
+    "zipfile",
+    "zlib",
+    "zoneinfo",
+]:
     __import__(name)
 
 loop.start()

@@ -7,7 +7,8 @@ import os
 import sys
 import zlib
 
-# Where componentize-py has the library while the component is made, and where it seems to be in a session.
+# Where componentize-py has the library while the component is made, and where it seems to be in a
+# session.
 HOME = "/python"
 # Not of use in a session.
 LEFT_OUT = {
@@ -33,11 +34,39 @@ ready: dict = {}
 # What each of them needs.
 needs: dict = {}
 # Those that Python has loaded when it starts, and that no file of the user's can replace.
-STARTED = set(
-    """sys builtins _frozen_importlib _imp _thread _warnings _weakref _io marshal posix
-    _frozen_importlib_external time zipimport _codecs codecs encodings.aliases encodings encodings.utf_8 __main__ _abc
-    abc _stat stat _collections_abc errno genericpath posixpath os.path os _sitebuiltins site""".split()
-)
+STARTED = {
+    "sys",
+    "builtins",
+    "_frozen_importlib",
+    "_imp",
+    "_thread",
+    "_warnings",
+    "_weakref",
+    "_io",
+    "marshal",
+    "posix",
+    "_frozen_importlib_external",
+    "time",
+    "zipimport",
+    "_codecs",
+    "codecs",
+    "encodings.aliases",
+    "encodings",
+    "encodings.utf_8",
+    "__main__",
+    "_abc",
+    "abc",
+    "_stat",
+    "stat",
+    "_collections_abc",
+    "errno",
+    "genericpath",
+    "posixpath",
+    "os.path",
+    "os",
+    "_sitebuiltins",
+    "site",
+}
 
 
 class Loader:
@@ -91,7 +120,9 @@ def needed_by(module):
     found, left = {}, [module]
     while left:
         for value in list(vars(left.pop()).values()):
-            name = value.__name__ if type(value) is type(sys) else getattr(value, "__module__", None)
+            name = (
+                value.__name__ if type(value) is type(sys) else getattr(value, "__module__", None)
+            )
             other = ready.get(name) if type(name) is str else None
             if other is not None and name not in found:
                 found[name] = other
@@ -157,7 +188,7 @@ def add(directory, file):
 
 
 def read_parts(directory):
-    """The parts of the kernel program: name -> marshalled code, as inspect_interpreter.py makes them."""
+    """The parts of the kernel program: name -> marshalled code, as of inspect_interpreter.py."""
     parts = {}
     for file in sorted(os.listdir(directory)):
         name = file.removesuffix(".py")

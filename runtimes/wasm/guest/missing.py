@@ -4,13 +4,53 @@ import sys
 
 ELSEWHERE = "%s in runtime wasm: use an environment with runtime cpython"
 
-# Modules in C that WebAssembly has no place for, and libraries that tenant code most often asks for.
-MODULES = set(
-    """_ctypes _multiprocessing _posixsubprocess _ssl _hashlib_openssl fcntl mmap pwd grp resource termios syslog
-    _curses readline _tkinter ctypes multiprocessing ssl curses tkinter
-    numpy pandas matplotlib scipy sklearn PIL seaborn plotly altair networkx sympy torch tensorflow cv2 requests
-    httpx aiohttp openpyxl pyarrow polars statsmodels bs4 lxml yaml pydantic IPython.kernel""".split()
-)
+# Modules in C that WebAssembly has no place for, and libraries that tenant code often asks for.
+MODULES = {
+    "_ctypes",
+    "_multiprocessing",
+    "_posixsubprocess",
+    "_ssl",
+    "fcntl",
+    "mmap",
+    "pwd",
+    "grp",
+    "resource",
+    "termios",
+    "syslog",
+    "_curses",
+    "readline",
+    "_tkinter",
+    "ctypes",
+    "multiprocessing",
+    "ssl",
+    "curses",
+    "tkinter",
+    "numpy",
+    "pandas",
+    "matplotlib",
+    "scipy",
+    "sklearn",
+    "PIL",
+    "seaborn",
+    "plotly",
+    "altair",
+    "networkx",
+    "sympy",
+    "torch",
+    "tensorflow",
+    "cv2",
+    "requests",
+    "httpx",
+    "aiohttp",
+    "openpyxl",
+    "pyarrow",
+    "polars",
+    "statsmodels",
+    "bs4",
+    "lxml",
+    "yaml",
+    "pydantic",
+}
 
 
 class Finder:
@@ -20,7 +60,6 @@ class Finder:
     def find_spec(name, path=None, target=None):
         if name in MODULES:
             raise ModuleNotFoundError(ELSEWHERE % (name + " is not available"), name=name)
-        return None
 
 
 def refuse(error, what):

@@ -1,7 +1,8 @@
 """What WASI lacks and the kernel program or tenant code expects, made of what the host gives.
 
-Functions on the control socket count as kernel code (guard.py): no interrupt is raised in them. The host lets no
-signal in between a system call there and the noting of its result; a signal that was there before is handled first.
+Functions on the control socket count as kernel code (guard.py): no interrupt is raised in them. The
+host lets no signal in between a system call there and the noting of its result; a signal that was
+there before is handled first.
 """
 
 import _signal
@@ -9,6 +10,7 @@ import _thread
 import array
 import errno
 import marshal
+import math
 import os
 import posix
 import sys
@@ -19,7 +21,8 @@ import wit_world as host
 CONTROL = 3
 # Linux's number; WASI has another.
 HOST_EINTR = 4
-# Where componentize-py 0.25.1 puts _PyRuntime. With another one it is looked for, which takes milliseconds.
+# Where componentize-py 0.25.1 puts _PyRuntime. If it is not there it is looked for, which takes
+# milliseconds.
 RUNTIME_AT = 3695824
 
 # Two words of 64 bits, in halves: the signals that are blocked, and which of them are pending.
@@ -90,7 +93,7 @@ def abort():
 
 
 def sleep(seconds, /):
-    if seconds != seconds:
+    if math.isnan(seconds):
         raise ValueError("Invalid value NaN (not a number)")
     if seconds < 0:
         raise ValueError("sleep length must be non-negative")
@@ -106,7 +109,7 @@ def sleep(seconds, /):
 def kill(pid, signal, /):
     if pid != posix.getpid():
         raise ProcessLookupError(errno.ESRCH, "there is no other process in runtime wasm")
-    if signal in UNCAUGHT or signal and _signal.getsignal(signal) == _signal.SIG_DFL:
+    if signal in UNCAUGHT or (signal and _signal.getsignal(signal) == _signal.SIG_DFL):
         host.end(0, signal)
     elif signal:
         _signal.raise_signal(signal)
@@ -191,7 +194,11 @@ def on_control(function, argument):
 
 
 def read(descriptor, size, /):
-    return on_control(host.control_read, size) if descriptor == CONTROL else posix.read(descriptor, size)
+    return (
+        on_control(host.control_read, size)
+        if descriptor == CONTROL
+        else posix.read(descriptor, size)
+    )
 
 
 def readv(descriptor, buffers, /):
@@ -334,7 +341,9 @@ def enter(settings):
     os.environ.update(environment)
     os.chdir(settings["workdir"])
     for descriptor, name in ((1, "stdout"), (2, "stderr")):
-        stream = open(descriptor, "w", 8192, "utf-8", "backslashreplace", closefd=False)
+        stream = open(  # noqa: SIM115 - it stays open
+            descriptor, "w", 8192, "utf-8", "backslashreplace", closefd=False
+        )
         stream.reconfigure(line_buffering=True)
         setattr(sys, name, stream)
         setattr(sys, "__%s__" % name, stream)
