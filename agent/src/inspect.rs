@@ -215,7 +215,7 @@ pub(crate) fn inspect(
     let mut isolate = system_trees.join().map_err(|_| no_answer("a search failed".into(), &[]))?;
     isolate.extend(special_files::trees_with_some(prefixes.iter().cloned()));
     let hidden = Hidden { paths: hidden, missing };
-    Ok((Interpreter { path, prefixes, isolate, program, version }, hidden))
+    Ok((Interpreter { path, prefixes, isolate, program, version, wasm: None }, hidden))
 }
 
 /// `vivarium-agent inspect PATH [DISTRIBUTION…]`: prints a JSON object {path, version, prefixes, isolate,

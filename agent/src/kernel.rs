@@ -108,7 +108,7 @@ impl Kernel {
         ];
         // A link: not followed.
         let packages = one_python::packages(context.policy.inner_workdir()).join("bin/python");
-        let has_packages = packages.symlink_metadata().is_ok();
+        let has_packages = !context.is_wasm() && packages.symlink_metadata().is_ok();
         let program = if has_packages { Program::KernelWithPackages } else { Program::Kernel };
         let pending = launcher.spawn(program, leaf, &descriptors).or_failure("ask for a kernel")?;
         control.set_nonblocking(true).map_err(made)?;
@@ -186,6 +186,14 @@ impl Kernel {
                 Ok(())
             }
             SpawnProgress::Failed(failed) => Err(failed),
+        }
+    }
+
+    /// Why it could not be started, of one that has ended and was not heard to the end.
+    pub(crate) fn read_refusal(&mut self) -> Option<Failure> {
+        match &mut self.stage {
+            KernelStage::Confining(pending) => pending.read_refusal(),
+            _ => None,
         }
     }
 

@@ -97,7 +97,7 @@ fn run(table: DescriptorTable, control: &UnixStream) -> Result<std::convert::Inf
     placed.extend(read_only.iter().map(|program| program.mounts.as_fd()));
     let (path, arguments, environment) = image(&order, &path).or_failure("name the interpreter")?;
     let last = read_only.as_ref().map_or(control.as_fd(), |program| program.file.as_fd());
-    let mut placed_fds = table.place(&placed, last).map_err(made)?;
+    let mut placed_fds = table.place(&placed, last, None).map_err(made)?;
     let last = placed_fds.take(placed.len()).map_err(made)?;
     let Err(errno) = match read_only {
         Some(_) => execveat(last, c"", &arguments, &environment, AtFlags::AT_EMPTY_PATH),

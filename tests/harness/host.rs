@@ -71,6 +71,10 @@ pub enum Requirement {
     Streamlit,
     /// `node`, as Debian's package `nodejs` has it.
     Node,
+    /// `cc`, and a C library to link into a program.
+    Compiler,
+    /// What `runtimes/wasm/build target/wasm` makes.
+    Wasm,
     /// `bash`, `zsh` and `fish`.
     Shells,
     /// `mandoc`.
@@ -109,6 +113,8 @@ impl Requirement {
             Self::Flask => "flask",
             Self::Streamlit => "streamlit",
             Self::Node => "node",
+            Self::Compiler => "compiler",
+            Self::Wasm => "wasm",
             Self::Shells => "shells",
             Self::Mandoc => "mandoc",
             Self::Passt => "passt",
@@ -156,6 +162,8 @@ impl Requirement {
             Self::Flask => host_has_modules("flask"),
             Self::Streamlit => tools_have_modules("streamlit"),
             Self::Node => Path::new("/usr/bin/node").exists(),
+            Self::Compiler => has_static_libc(),
+            Self::Wasm => program::workspace().join("target/wasm/python.cwasm").is_file(),
             Self::Shells => ["bash", "zsh", "fish"].iter().all(|name| tool(name).is_some()),
             Self::Mandoc => tool("mandoc").is_some(),
             Self::Passt => {
@@ -282,6 +290,12 @@ pub fn grants_ids() -> bool {
     };
     ["/etc/subuid", "/etc/subgid"].into_iter().all(has_range)
         && Path::new("/usr/bin/newuidmap").exists()
+}
+
+/// What `cc` answers for a file that it does not find is the bare name.
+fn has_static_libc() -> bool {
+    let said = tool("cc").map(|cc| Command::new(cc).arg("-print-file-name=libc.a").output());
+    said.is_some_and(|said| said.is_ok_and(|said| said.stdout.starts_with(b"/")))
 }
 
 fn tun_is_open() -> bool {

@@ -9,6 +9,7 @@ use strum::{IntoStaticStr, VariantNames};
 use crate::layer::Plan;
 use crate::passt::Passt;
 use crate::places;
+use crate::runtime::{Runtime, WasmEngine};
 use crate::units::Limit;
 
 /// The limits of one session. Units are in the names.
@@ -99,6 +100,17 @@ pub struct Interpreter {
     pub program: Vec<u8>,
     /// `sys.version_info`, such as `3.11.2`.
     pub version: String,
+    /// The engine, where the kernel is CPython in WebAssembly: `path` is then the engine's program, and
+    /// `program` its compiled component, of which there is only the file.
+    pub wasm: Option<WasmEngine>,
+}
+
+impl Interpreter {
+    /// What kind of program the kernel is.
+    #[must_use]
+    pub const fn runtime(&self) -> Runtime {
+        if self.wasm.is_some() { Runtime::Wasm } else { Runtime::Cpython }
+    }
 }
 
 /// Host ids from `/etc/subuid` and `/etc/subgid` given to one session.

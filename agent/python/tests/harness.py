@@ -1,7 +1,8 @@
 """Runs a kernel for the tests: as a process, over its control socket, without a sandbox.
 
 Run the tests with any supported interpreter, which is then also the one under test:
-`python3 -m unittest` in this directory.
+`python3 -m unittest` in this directory. With VIVARIUM_TEST_KERNEL=wasm:DIR the kernel under test is that of the
+runtime `wasm`, which `runtimes/wasm/build DIR` makes; not_in_wasm.py lists the tests that it does not pass.
 """
 
 import base64
@@ -19,6 +20,8 @@ import tempfile
 import time
 import unittest
 from typing import Any
+
+import not_in_wasm
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("core", "calls", "display", "cell", "assist", "image", "policy", "kernel", "zygote")
@@ -46,6 +49,9 @@ NO_POLICY: dict = {
 }
 # A test that hangs fails after this.
 TIMEOUT_S = 30
+
+# The directory of the runtime `wasm`, if that is under test.
+WASM = os.environ.get("VIVARIUM_TEST_KERNEL", "").partition("wasm:")[2]
 
 # Tests of libraries look for these in the interpreter under test, then in the system's.
 INTERPRETERS = (sys.executable, "/usr/bin/python3")
@@ -128,17 +134,34 @@ def policy_text(policy):
     return json.dumps({**NO_POLICY, **policy})
 
 
+def python_program(interpreter):
+    """A descriptor with the kernel program, and the command that runs it."""
+    inspected = inspect(interpreter)
+    program = os.memfd_create("program")
+    os.write(program, base64.b64decode(inspected["program"]))
+    # As `arguments` in agent/src/inspect.rs.
+    version = tuple(map(int, inspected["version"].split(".")[:2]))
+    arguments = ["-s", "-P", "-c"] if version >= (3, 11) else ["-s", "-c"]
+    return program, [interpreter, *arguments, BOOTSTRAP]
+
+
+def wasm_program(workdir, max_memory_bytes):
+    """The same of the runtime `wasm`: see runtimes/wasm/README.md."""
+    program = os.open(WASM + "/python.cwasm", os.O_RDONLY)
+    limits = ["--max-memory-bytes", str(max_memory_bytes)] if max_memory_bytes else []
+    return program, [WASM + "/vivarium-wasm", "kernel", *limits, workdir]
+
+
 class Kernel:
     """A running kernel."""
 
-    def __init__(self, workdir, interpreter=sys.executable, **environment):
+    def __init__(self, workdir, interpreter=sys.executable, max_memory_bytes=None, **environment):
         self.control, theirs = socket.socketpair()
-        out, err, program = os.pipe(), os.pipe(), os.memfd_create("program")
-        inspected = inspect(interpreter)
-        os.write(program, base64.b64decode(inspected["program"]))
-        # As `arguments` in agent/src/inspect.rs.
-        version = tuple(map(int, inspected["version"].split(".")[:2]))
-        arguments = ["-s", "-P", "-c"] if version >= (3, 11) else ["-s", "-c"]
+        out, err = os.pipe(), os.pipe()
+        if WASM:
+            program, command = wasm_program(workdir, max_memory_bytes)
+        else:
+            program, command = python_program(interpreter)
         env = {
             "PATH": os.environ["PATH"],
             "HOME": workdir,
@@ -155,7 +178,7 @@ class Kernel:
             os.closerange(5, 256)
 
         self.process = subprocess.Popen(
-            [interpreter, *arguments, BOOTSTRAP],
+            command,
             cwd=workdir,
             env=env,
             close_fds=False,
@@ -335,7 +358,7 @@ class KernelTest(unittest.TestCase):
     needed: tuple = ()
 
     def setUp(self):
-        self.interpreter = interpreter_with(self.needed)
+        self.interpreter = sys.executable if WASM else interpreter_with(self.needed)
         if self.interpreter is None:
             missing = "no interpreter here has %s" % ", ".join(self.needed)
             required = os.environ.get("VIVARIUM_TEST_REQUIRE", "").split(",")
@@ -347,8 +370,11 @@ class KernelTest(unittest.TestCase):
         self.workdir = scratch.name
         self.kernel = self.start()
 
-    def start(self, **environment):
-        kernel = Kernel(self.workdir, self.interpreter, **environment)
+    def start(self, **options):
+        reason = not_in_wasm.reason(self.id(), self.needed) if WASM else None
+        if reason is not None:
+            self.skipTest(reason)
+        kernel = Kernel(self.workdir, self.interpreter, **options)
         self.addCleanup(kernel.close)
         return kernel
 

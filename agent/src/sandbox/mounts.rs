@@ -19,6 +19,9 @@
 //! | `/.vivarium/environment` | the built environment; its path on the host may be a link to it |
 //! | `/home/sandbox`, beneath `/mnt` | the session's home and volumes, directories of the host |
 //! | workdir, `/tmp`, `/dev/shm` | directories of one tmpfs with the session's size and inode limit |
+//!
+//! With runtime `wasm` there are no system paths, no `/.vivarium/bin`, and of `/etc` only our own files: its
+//! program is all of the host that is seen.
 
 mod etc;
 mod hidden;
@@ -74,7 +77,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
     // Nothing done here may reach the host, and nothing mounted there later may appear here.
     mount_fs(None, "/", None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)?;
     let sources = sources(context)?;
-    let etc = etc::sources(context)?;
+    let etc = if context.is_wasm() { Vec::new() } else { etc::sources(context)? };
     let hidden = hidden::find(context)?;
     let stage = Path::new(STAGE);
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
@@ -111,7 +114,9 @@ fn build(context: &Context) -> Result<(), LayerError> {
     // As the kernel is executed: by its configured path, unless that leads through a directory that
     // is not in the session.
     let resolved = resolved.as_deref().ok().filter(|_| !interpreter.path.exists());
-    write_python(interpreter, resolved.unwrap_or(&interpreter.path), &context.policy.workdir)?;
+    if !context.is_wasm() {
+        write_python(interpreter, resolved.unwrap_or(&interpreter.path), &context.policy.workdir)?;
+    }
     // The root itself held the mount points while they were made; from here on it is read-only.
     tree::seal(Path::new("/"))
 }
@@ -190,9 +195,11 @@ pub(super) fn take_stores(context: &Context) -> Result<Vec<OwnedFd>, LayerError>
 fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
     let policy = &context.policy;
     let configured = policy.interpreter.prefixes.iter().chain(&policy.read_paths);
-    let mut trees: Vec<PathBuf> = system_paths::READ_EXECUTE.iter().map(PathBuf::from).collect();
-    trees.extend(configured.cloned());
-    trees.push(PathBuf::from(system_paths::SYS_CPU));
+    let mut trees: Vec<PathBuf> = configured.cloned().collect();
+    if !context.is_wasm() {
+        trees.extend(system_paths::READ_EXECUTE.iter().map(PathBuf::from));
+        trees.push(PathBuf::from(system_paths::SYS_CPU));
+    }
     // A path below another that is there already would only be bound twice; outer ones first.
     trees.sort();
     trees.dedup();

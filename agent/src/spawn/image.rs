@@ -1,4 +1,5 @@
-//! What a confined process becomes: Python with the kernel program, or a tenant's command.
+//! What a confined process becomes: Python with the kernel program, that of a WebAssembly engine, or a
+//! tenant's command.
 //!
 //! A kernel that can not be executed is our failure and is reported. A command that can not be
 //! executed is a result: a line on its standard error and the exit code that shells give, as POSIX
@@ -12,12 +13,14 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::unistd::{chdir, execve};
 use rustix::process::ioctl_tiocsctty;
+use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{Failure, Program};
 
 use crate::failure::{OrFailure, failure};
 use crate::files;
 use crate::inspect;
 use crate::sandbox::Context;
+use crate::sys::HeldProgram;
 
 const NOT_FOUND: i32 = 127;
 pub(crate) const NOT_EXECUTABLE: i32 = 126;
@@ -33,6 +36,8 @@ pub(super) enum Image {
         name: PathBuf,
         arguments: Vec<&'static str>,
     },
+    /// The engine's program, which runs a compiled Python.
+    Wasm { path: PathBuf, arguments: Vec<CString> },
     Command {
         /// Its name and arguments; never empty.
         arguments: Vec<CString>,
@@ -48,6 +53,16 @@ pub(super) enum Image {
 impl Image {
     pub(super) fn of(context: &Context, program: &Program) -> Result<Self, Failure> {
         match program {
+            Program::Kernel if context.is_wasm() => {
+                let path = context.policy.interpreter.path.clone();
+                let arguments: Result<Vec<_>, NulError> =
+                    wasm_arguments(context).into_iter().map(CString::new).collect();
+                let arguments = arguments.or_failure("pass the arguments")?;
+                Ok(Self::Wasm { path, arguments })
+            }
+            Program::Command { .. } if context.is_wasm() => {
+                Err(failure("start a command", "runtime wasm has no commands"))
+            }
             Program::Kernel | Program::KernelWithPackages => {
                 let interpreter = &context.policy.interpreter;
                 let name = interpreter.path.clone();
@@ -80,10 +95,29 @@ impl Image {
         Ok(())
     }
 
+    /// Opens the program that a filter lets be executed from its descriptor only.
+    pub(super) fn hold_program(&self) -> Result<Option<HeldProgram>, Failure> {
+        match self {
+            Self::Wasm { path, .. } => HeldProgram::open(path)
+                .map(Some)
+                .map_err(|error| failure(&format!("open {}", path.display()), error)),
+            Self::Kernel { .. } | Self::Command { .. } => Ok(None),
+        }
+    }
+
     /// Executes it, with descriptors and confinement as they are. Returns the exit code of a command
     /// that could not be executed, which has then said so on its standard error.
-    pub(super) fn execute(&self, environment: &[CString]) -> Result<i32, Failure> {
+    pub(super) fn execute(
+        &self,
+        environment: &[CString],
+        program: Option<&HeldProgram>,
+    ) -> Result<i32, Failure> {
         match self {
+            Self::Wasm { path, arguments } => {
+                let errno =
+                    program.map_or(Errno::EBADF, |held| held.execute(arguments, environment));
+                Err(failure(&format!("execveat {}", path.display()), errno))
+            }
             Self::Kernel { path, name, arguments } => {
                 let name = if name.exists() { name } else { path };
                 Err(become_python(path, name, arguments, environment))
@@ -96,6 +130,23 @@ impl Image {
             }
         }
     }
+}
+
+/// What the engine's program is executed with: its name, what it is to be, the memory that tenant code may
+/// have, and the directories that it sees, each at its own path.
+fn wasm_arguments(context: &Context) -> Vec<Vec<u8>> {
+    let policy = &context.policy;
+    let text = |path: &Path| path.as_os_str().as_bytes().to_vec();
+    let mut arguments = vec![text(&policy.interpreter.path), b"kernel".to_vec()];
+    if let Some(bytes) = policy.limits.max_memory_mb.times(1 << 20) {
+        arguments.extend([b"--max-memory-bytes".to_vec(), bytes.to_string().into_bytes()]);
+    }
+    arguments.push(text(policy.inner_workdir()));
+    // Without a root of the session's own it is the host's.
+    if context.applies(Layer::Mounts) {
+        arguments.push(b"/tmp".to_vec());
+    }
+    arguments
 }
 
 /// The session's variables, but for those that the command has of its own.

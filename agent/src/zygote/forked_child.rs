@@ -101,8 +101,14 @@ impl JoinedChild {
         sys::clear_environment(self.thread).or_failure("clear the environment")?;
         // Its arguments and environment name directories of the daemon.
         started_with.overwrite(self.thread);
-        let Confined { environment, report } =
-            spawn::confine(table, &self.context, Origin::Forked, &self.descriptors, &self.report)?;
+        let Confined { environment, report } = spawn::confine(
+            table,
+            &self.context,
+            Origin::Forked,
+            &self.descriptors,
+            &self.report,
+            None,
+        )?;
         sys::set_environment(self.thread, &environment).or_failure("set the environment")?;
         drop(report); // tells the agent that this is a kernel now
         // As execve would have: without it the kernel's own files in /proc are not its

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -42,14 +43,13 @@ fn interpreter() -> Interpreter {
     let output = Command::new(AGENT).args(["inspect", PYTHON]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let program = value["program"].as_str().unwrap();
     Interpreter {
         path: PathBuf::from(PYTHON),
         prefixes: serde_json::from_value(value["prefixes"].clone()).unwrap(),
         isolate: serde_json::from_value(value["isolate"].clone()).unwrap(),
-        program: base64::Engine::decode(&base64::engine::general_purpose::STANDARD, program)
-            .unwrap(),
+        program: STANDARD.decode(value["program"].as_str().unwrap()).unwrap(),
         version: value["version"].as_str().unwrap().to_owned(),
+        wasm: None,
     }
 }
 

@@ -2078,7 +2078,7 @@ export interface components {
         EnvironmentInfo: {
             /** @description The configured environment that a built one is on top of; null if it is a configured one itself. */
             base?: string | null;
-            /** @description Path on the host; of a built environment its base's. */
+            /** @description Path on the host; of a built environment its base's, and of runtime `wasm` the engine's program. */
             interpreter: string;
             /** @description Its name */
             name: string;
@@ -2086,6 +2086,8 @@ export interface components {
             pool?: components["schemas"]["PoolInfo"] | null;
             /** @description Such as `3.11.2`. */
             python_version: string;
+            /** @description `cpython`, or `wasm`: CPython in a WebAssembly engine */
+            runtime?: string;
             /** @description The process that kernels are forked from */
             template: components["schemas"]["TemplateInfo"];
         };

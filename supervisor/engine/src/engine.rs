@@ -69,6 +69,7 @@ mod processes;
 mod reaper;
 mod reload;
 mod request;
+mod runtimes;
 mod sampler;
 mod scrape;
 mod start;

@@ -13,6 +13,7 @@ use vivarium_api_types::{CodePolicySpec, ListenAddr, PolicySource};
 pub use vivarium_audit::{Fsync, OnFull, Settings as Audit};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{Limits, Network};
+pub use vivarium_protocol::runtime::Runtime;
 use vivarium_protocol::units::Limit;
 
 mod approval;
@@ -293,7 +294,9 @@ impl Sandbox {
     /// The key that switches a layer off, by itself or with what it is built on.
     pub fn disabled_by(&self, layer: Layer) -> Option<&'static str> {
         let is_listed = |layer: &Layer| self.disable_layers.contains(layer);
-        if self.mode == Mode::Off {
+        if layer == Layer::Wasm {
+            None // It is the kernel.
+        } else if self.mode == Mode::Off {
             Some("sandbox.mode")
         } else if is_listed(&layer) || layer.needs().iter().any(is_listed) {
             Some("sandbox.disable_layers")
@@ -350,7 +353,9 @@ pub fn is_distribution_name(name: &str) -> bool {
 /// `[environments.<name>]`
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The interpreter; the first `python3` on PATH that sessions can read if not given.
+    /// What its kernels are.
+    pub runtime: Runtime,
+    /// The interpreter, or the engine's program; the first `python3` on PATH that sessions can read if not given.
     pub interpreter: Option<PathBuf>,
     /// Further host directories bound read-only at the same path.
     pub read_paths: Vec<PathBuf>,

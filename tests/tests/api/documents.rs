@@ -225,6 +225,7 @@ fn the_host_is_described() {
         host["layers"].as_array().unwrap().iter().map(|l| l["layer"].clone()).collect();
     assert_eq!(layers, Layer::ALL.map(|layer| json!(layer.name())));
     assert_eq!(host["environments"][0]["name"], "default");
+    assert_eq!(host["environments"][0]["runtime"], "cpython");
     assert_eq!(host["environments"][0]["interpreter"], "/usr/bin/python3");
     assert_eq!(
         (&host["capacity"]["sessions"], &host["capacity"]["max_sessions"]),

@@ -34,7 +34,8 @@ impl Rule {
 pub(super) fn of(context: &Context) -> Result<Vec<Rule>, LayerError> {
     let host = list(context).into_iter().map(|(path, rights)| Rule { path, rights });
     let workdir = context.policy.inner_workdir();
-    let own = Rule { path: workdir.to_owned(), rights: owned() };
+    let rights = if context.is_wasm() { scratch() } else { owned() };
+    let own = Rule { path: workdir.to_owned(), rights };
     // Unlike the host's paths this one must be there.
     if own.open()?.is_none() {
         let operation = format!("open the workdir {}", workdir.display());
@@ -57,16 +58,20 @@ fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     let mut allow = |paths: &[&str], rights: BitFlags<AccessFs>| {
         list.extend(paths.iter().map(|path| (PathBuf::from(path), rights)));
     };
-    allow(system_paths::READ_EXECUTE, run());
     allow(system_paths::DEVICES, AccessFs::ReadFile.into());
     allow(WRITABLE_DEVICES, device());
-    allow(&[system_paths::SYS_CPU], read());
+    if !context.is_wasm() {
+        allow(system_paths::READ_EXECUTE, run());
+        allow(&[system_paths::SYS_CPU], read());
+    }
     if context.applies(Layer::Mounts) {
         // The new root, for listing only. All that is below it and not the mounts layer's own empty
         // directories is listed in a rule that allows as much.
         allow(&["/"], AccessFs::ReadDir.into());
-        // The session's own /etc, with what is in `system_paths::ETC`.
-        allow(&["/etc"], read());
+        if !context.is_wasm() {
+            // The session's own /etc, with what is in `system_paths::ETC`.
+            allow(&["/etc"], read());
+        }
         // All of /proc, as a rule names an inode: /proc/self of a child that has not started yet
         // is another directory, and can not be named. It is the session's own /proc, without
         // the processes of others, and with its dangerous entries masked.
@@ -75,7 +80,9 @@ fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         // The session's own, and which of them is the caller's. The filter refuses to type into one.
         allow(&[system_paths::TERMINALS, system_paths::OWN_TERMINAL], device() | AccessFs::ReadDir);
     } else {
-        allow(system_paths::ETC, read());
+        if !context.is_wasm() {
+            allow(system_paths::ETC, read());
+        }
         allow(system_paths::HOST_PROC, AccessFs::ReadFile.into());
         // The kernel's own directory and no other, so not its children's either: the host's
         // /proc shows the daemon and its neighbours.

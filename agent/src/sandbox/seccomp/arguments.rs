@@ -7,6 +7,7 @@ use std::ffi::{c_int, c_long};
 use super::Profile;
 use super::calls::fchmodat2 as FCHMODAT2;
 use super::rules::{Condition, Rules, any, bits, differs, equal, is_null, masked, one, one_of};
+use crate::sys::HELD_PROGRAM;
 
 /// The calls looked at, all of them allowed to some extent.
 pub(super) const CHECKED: &[c_long] = &[
@@ -68,6 +69,11 @@ pub(super) fn rules(call: c_long, profile: Profile) -> Rules {
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open => files::open(1, 2),
         libc::SYS_clone => clone(),
+        // The engine's program, once: its descriptor closes with it, and RLIMIT_NOFILE keeps every other
+        // from its number.
+        libc::SYS_execveat => {
+            vec![vec![equal(0, bits(HELD_PROGRAM)), equal(4, bits(libc::AT_EMPTY_PATH))]]
+        }
         libc::SYS_ioctl => one_of(1, IOCTLS),
         // Pages that processes of different sessions would share tell of each other by time.
         // MADV_PAGEOUT takes what others have read of a file from memory.

@@ -286,6 +286,14 @@ fn inconsistent_settings_are_refused() {
     refused("[session]\npool_memory_pressure_percent = 101\n", "from 1 to 100");
     refused("[environments.a]\npool_size = 2\npool_low = 3\n", "3 is more than the pool_size of 2");
     refused("[environments.a]\npool_low = 1\n", "1 is more than the pool_size of 0");
+    for line in ["images = true", "preimport = [\"json\"]", "read_paths = [\"/srv/a\"]"] {
+        let (key, _) = line.split_once(' ').unwrap();
+        let of = |runtime| format!("[environments.a]\nruntime = \"{runtime}\"\n{line}\n");
+        refused(&of("wasm"), &format!("environments.a.{key}: not available in runtime wasm"));
+        resolve(&file(&of("cpython"))).unwrap();
+    }
+    refused("[environments.a]\nruntime = \"pypy\"\n", "cpython");
+    refused("[sandbox]\ndisable_layers = [\"wasm\"]\n", "no layer of the host");
     refused("[server]\nruntime_dir = \"/a\"\nstate_dir = \"/a\"\n", "two directories");
 }
 

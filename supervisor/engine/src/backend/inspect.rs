@@ -26,6 +26,8 @@ const MAX_ANSWER_BYTES: u64 = 8 << 20;
 pub enum InspectError {
     #[error("inspect the interpreter {}: {reason}", path.display())]
     Failed { path: PathBuf, reason: String },
+    #[error("the program of runtime wasm, {}: {reason}", path.display())]
+    Wasm { path: PathBuf, reason: String },
     #[error(
         "no python3 on PATH can be used: {tried} (name one in environments.<name>.interpreter)"
     )]
@@ -92,11 +94,11 @@ pub async fn inspect(
         .decode(answer.program)
         .map_err(|error| failed(format!("a program that can not be read: {error}")))?;
     let Answer { path, version, prefixes, isolate, hidden, missing, .. } = answer;
-    let interpreter = Interpreter { path, prefixes, isolate, program, version };
+    let interpreter = Interpreter { path, prefixes, isolate, program, version, wasm: None };
     Ok(Inspected { interpreter, hidden, missing })
 }
 
-async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> {
+pub(super) async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(stream) = stream {
         // What could not be read is missing from the answer, which then does not parse.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
+/// Or the compiled component of runtime `wasm`, in the file that it has.
 #[derive(Debug, Clone)]
 pub struct ProgramFile(Arc<OwnedFd>);
 
@@ -25,6 +26,11 @@ impl ProgramFile {
             | SealFlag::F_SEAL_SEAL;
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
         Ok(Self(Arc::new(file.into())))
+    }
+
+    /// A file that is open for reading, which nobody else can write to.
+    pub fn opened(file: File) -> Self {
+        Self(Arc::new(file.into()))
     }
 
     /// Another descriptor of it.

@@ -225,6 +225,7 @@ impl Engine {
             let reason = format!("the operator does not allow this tenant {base:?}");
             return Err(EngineError::invalid("base", reason));
         }
+        self.needs_cpython(&base, "packages are")?;
         if !prepared.plan.applies(Layer::Mounts) {
             let reason = "building needs the mounts layer, which is off here";
             return Err(EngineError::invalid("base", reason));

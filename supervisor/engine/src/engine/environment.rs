@@ -111,6 +111,7 @@ impl Prepared {
                 prefixes: self.interpreter.prefixes.clone(),
                 isolate: self.interpreter.isolate.clone(),
                 version: self.interpreter.version.clone(),
+                wasm: self.interpreter.wasm.clone(),
                 program: Vec::new(), // it goes as a file
             },
             ca_certificate: None,

@@ -306,6 +306,9 @@ impl Engine {
         session_created: bool,
         reservation: Option<Reservation>,
     ) -> Result<ExecutionHandle, EngineError> {
+        if matches!(spec.work, Work::Command(_)) {
+            self.needs_cpython(&session.identity.environment, "commands are")?;
+        }
         Self::add_policy(session, &mut spec)?;
         self.add_tools(session, &mut spec).await?;
         let reservation = match reservation {

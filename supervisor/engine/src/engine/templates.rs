@@ -30,6 +30,10 @@ const ARROW: (&str, &str) = ("JE_ARROW_MALLOC_CONF", "background_thread:false");
 const NO_NAMESPACES: &str = "kernels are executed without the namespaces layer: what one leaves \
                              running has to be its launcher's, which ends it";
 
+/// Why there is none of runtime `wasm`.
+const WASM: &str =
+    "kernels of runtime wasm are executed: its program starts in a millisecond or two";
+
 impl Engine {
     /// Has the templates built that the settings want, and ends those that they do not. Those that
     /// are as they are wanted stay as they are.
@@ -38,6 +42,10 @@ impl Engine {
         let host = &self.inner.host;
         for (name, prepared) in &self.inner.environments {
             match settings.environments.get(name).filter(|environment| environment.template) {
+                Some(_) if prepared.interpreter.wasm.is_some() => {
+                    host.metrics.templates.introduced(name);
+                    prepared.template.refuse(WASM);
+                }
                 Some(_) if !prepared.plan.applies(Layer::Namespaces) => {
                     host.metrics.templates.introduced(name);
                     prepared.template.refuse(NO_NAMESPACES);

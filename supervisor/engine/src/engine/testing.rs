@@ -164,6 +164,7 @@ pub fn engine_with(
             isolate: vec![],
             program: vec![],
             version: "3.0".into(),
+            wasm: None,
         },
         plan,
         program: ProgramFile::new(b"").unwrap(),

@@ -46,6 +46,7 @@ pub(super) async fn prepare(
     host: &Host,
     name: &str,
     Inspected { interpreter, hidden, missing }: Inspected,
+    component: Option<ProgramFile>,
     passt: &Result<Pasta, NoPasta>,
 ) -> Result<Prepared, StartError> {
     let environment = settings.environments.get(name).cloned().unwrap_or_default();
@@ -54,7 +55,8 @@ pub(super) async fn prepare(
         tracing::warn!(environment = name, missing, "distributions to hide are not installed");
     }
     let plan = first_plan(settings, host);
-    let program = ProgramFile::new(&interpreter.program)
+    let program = component
+        .map_or_else(|| ProgramFile::new(&interpreter.program), Ok)
         .map_err(|source| StartError::Program { environment: name.to_owned(), source })?;
     let mut prepared = Prepared {
         interpreter,
@@ -138,16 +140,19 @@ async fn try_full(
     }
 }
 
-/// The required layers of which nothing holds.
-pub fn below_floor<'a>(
-    sandbox: &Sandbox,
-    protection: &'a [Report],
-) -> impl Iterator<Item = &'a Report> {
+/// The required layers of which nothing holds. The engine is there or not, by the environment's runtime.
+pub fn below_floor(sandbox: &Sandbox, protection: &[Report]) -> Vec<Report> {
     let required = sandbox.required();
-    protection.iter().filter(|report| {
+    let has_engine = protection.iter().any(|report| report.layer == Layer::Wasm);
+    let engine = (required.contains(&Layer::Wasm) && !has_engine).then(|| {
+        let fix = "set its runtime to \"wasm\", or take wasm out of sandbox.require";
+        Report::unavailable(Layer::Wasm, "the environment's runtime is cpython", fix)
+    });
+    let missing = protection.iter().filter(|report| {
         required.contains(&report.layer)
             && matches!(report.status, Status::Unavailable | Status::Off)
-    })
+    });
+    missing.cloned().chain(engine).collect()
 }
 
 async fn trial(
@@ -249,7 +254,7 @@ pub(super) fn judge(
     if mode == Mode::On && missing().next().is_some() {
         return Err(StartError::LayersMissing(missing().cloned().collect()));
     }
-    let absent: Vec<_> = below_floor(sandbox, protection).cloned().collect();
+    let absent = below_floor(sandbox, protection);
     if !absent.is_empty() {
         let is_there = |layer: &&Layer| absent.iter().all(|report| report.layer != **layer);
         let rest: Vec<_> =

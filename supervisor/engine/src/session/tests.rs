@@ -92,6 +92,7 @@ fn policy() -> Policy {
             isolate: vec![],
             program: vec![],
             version: "3".into(),
+            wasm: None,
         },
         ca_certificate: None,
         env: vec![],

@@ -1,7 +1,7 @@
 //! `[environments.<name>]`
 
 use vivarium_api_types::is_module_name;
-use vivarium_engine::settings::is_distribution_name;
+use vivarium_engine::settings::{Runtime, is_distribution_name};
 
 use super::{code_policy, put};
 use crate::config::key::{DefaultValue, Key, Kind, Setter};
@@ -14,7 +14,26 @@ const MAX_WARMUP_BYTES: usize = 64 << 10;
 
 const MAX_POOL: usize = 10_000;
 
+const RUNTIMES: &[&str] = &["cpython", "wasm"];
+
 pub(super) const KEYS: &[Key] = &[
+    Key {
+        name: "runtime",
+        kind: Kind::Choice(RUNTIMES),
+        default: DefaultValue::Toml("\"cpython\""),
+        flag: None,
+        reloads: false,
+        doc: "What a kernel is: `cpython`, an interpreter of the host, or `wasm`, CPython in a \
+              WebAssembly engine, from the package vivarium-wasm: see [runtimes](runtimes.md).",
+        set: Setter::Environment(|environment, value| {
+            environment.runtime = match value.text()? {
+                "cpython" => Runtime::Cpython,
+                "wasm" => Runtime::Wasm,
+                other => return Err(super::no_such(other, RUNTIMES)),
+            };
+            Ok(())
+        }),
+    },
     Key {
         name: "interpreter",
         kind: Kind::Path,
@@ -23,7 +42,8 @@ pub(super) const KEYS: &[Key] = &[
         reloads: false,
         doc: "The Python to run, 3.9 or later; a virtual environment's `bin/python` works. Its \
               prefix, and a virtual environment's base prefix, are bound into the session \
-              read-only.",
+              read-only. With `runtime = \"wasm\"`: the program `vivarium-wasm`, by default the \
+              one beside `vivarium-agent` or in /usr/lib/vivarium/wasm.",
         set: Setter::Environment(|environment, value| {
             put(&mut environment.interpreter, value.path().map(Some))
         }),

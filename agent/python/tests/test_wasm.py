@@ -1,0 +1,187 @@
+"""What holds in the runtime `wasm` alone: its walls, its limits, and what it does for itself."""
+
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import unittest
+
+from harness import ROOT, WASM, KernelTest
+
+GUEST = ROOT.parent.parent / "runtimes/wasm/guest"
+
+
+@unittest.skipUnless(WASM, "for the runtime wasm")
+class WasmTest(KernelTest):
+    def refused(self, code, exception):
+        answer = self.run_error(code, exception)
+        self.assertIn("in runtime wasm: use an environment with runtime cpython", answer.message)
+
+
+class Walls(WasmTest):
+    def test_files_outside_of_its_directories_cannot_be_named(self):
+        workdir = pathlib.Path(self.workdir)
+        beside = workdir.with_name(workdir.name + "-beside")
+        beside.mkdir()
+        self.addCleanup(beside.rmdir)
+        secret = beside / "secret"
+        secret.write_text("secret")
+        self.addCleanup(secret.unlink)
+        (workdir / "inside").write_text("inside")
+        (workdir / "to-inside").symlink_to("inside")
+        (workdir / "to-secret").symlink_to(secret)
+        (workdir / "to-beside").symlink_to(beside)
+        (workdir / "up").symlink_to("../" + beside.name + "/secret")
+        self.assert_value("import os; open('to-inside').read()", "'inside'")
+        for path in (
+            str(secret),
+            "../%s/secret" % beside.name,
+            "to-secret",
+            "to-beside/secret",
+            "up",
+            "/etc/passwd",
+            "/proc/self/maps",
+            "/",
+            "..",
+        ):
+            with self.subTest(path):
+                for call in ("open(%r).read()", "os.stat(%r)", "os.listdir(%r)", "os.chdir(%r)"):
+                    answer = self.kernel.run(call % path)
+                    self.assertEqual((answer.completion, answer.value), ("error", None), answer)
+                self.kernel.run("open(%r, 'w').write('taken')" % path)
+                self.kernel.run("os.link(%r, 'linked')" % path)
+        for path in (str(secret), "to-beside/secret", "/tmp/taken"):
+            with self.subTest(path):
+                for call in ("os.rename('inside', %r)", "os.unlink(%r)", "os.rename(%r, 'taken')"):
+                    self.assertEqual(self.kernel.run(call % path).completion, "error")
+        self.assertEqual(secret.read_text(), "secret")
+        self.assertEqual(os.listdir(beside), ["secret"])
+        self.assertEqual(secret.stat().st_nlink, 1)
+        self.assert_value("open('inside').read()", "'inside'")
+
+    def test_sockets_processes_and_threads_are_refused_by_name(self):
+        self.refused("import socket; socket.create_connection(('127.0.0.1', 1))", "OSError")
+        self.refused("socket.socket()", "OSError")
+        self.refused("import subprocess; subprocess.run(['true'])", "OSError")
+        self.refused("import os; os.system('true')", "OSError")
+        self.refused("os.fork()", "OSError")
+        self.refused("import threading; threading.Thread(target=print).start()", "RuntimeError")
+        self.refused("import numpy", "ModuleNotFoundError")
+        self.refused("import ctypes", "ModuleNotFoundError")
+        # Past the refusals, which are only there to say why.
+        code = "import _socket\ns = _socket.socket()\ns.connect(('127.0.0.1', %d))"
+        listener = listener_on_this_host()
+        self.addCleanup(listener.close)
+        answer = self.kernel.run(code % listener.getsockname()[1])
+        self.assertEqual(answer.completion, "error", answer)
+        listener.settimeout(0)
+        self.assertRaises(BlockingIOError, listener.accept)
+
+    def test_nothing_of_the_host_is_in_its_environment(self):
+        self.assert_value("import os; sorted(os.environ)", str(["HOME", "LANG", "PATH", "TMPDIR"]))
+        self.assert_value("import sys; sys.path, sys.argv", "(['', '/python'], [''])")
+
+
+def found(pattern, text):
+    match = re.search(pattern, text)
+    assert match, text
+    return match[1]
+
+
+def listener_on_this_host():
+    listener = socket.create_server(("127.0.0.1", 0))
+    # It can be reached at all.
+    socket.create_connection(listener.getsockname()).close()
+    listener.accept()[0].close()
+    return listener
+
+
+class Limits(WasmTest):
+    def test_memory_that_is_used_up_is_a_memory_error_and_variables_stay(self):
+        self.kernel = self.start(max_memory_bytes=200 << 20)
+        self.run_ok("kept = 'kept'\ndef fill(x):\n  while True: x.append(bytearray(1 << 20))")
+        self.run_error("fill([])", "MemoryError")
+        self.assert_value("kept", "'kept'")
+        status = pathlib.Path("/proc/%d/status" % self.kernel.process.pid).read_text()
+        peak_kib = int(found(r"VmHWM:\s+(\d+)", status))
+        self.assertLess(peak_kib, 260 << 10)
+        self.assertGreater(peak_kib, 100 << 10)
+        self.assert_usable()
+
+    def test_without_a_limit_there_is_more(self):
+        self.assert_value("len(bytearray(300 << 20))", str(300 << 20))
+
+    def test_deep_recursion_is_an_error_and_variables_stay(self):
+        self.run_ok("import sys\nkept = 'kept'\nsys.setrecursionlimit(20000)\ndef f(): f()")
+        self.run_error("f()", "RecursionError")
+        self.run_error("x = []\nfor _ in range(10**6): x = [x]\nrepr(x)", "RecursionError")
+        self.run_error(
+            "class A:\n  def __repr__(self): return repr(self)\nrepr(A())", "RecursionError"
+        )
+        self.assert_value("kept", "'kept'")
+
+
+class Own(WasmTest):
+    def test_sessions_do_not_have_the_same_random_numbers(self):
+        code = "import os, random, secrets, uuid\n(random.random(), secrets.token_hex(), uuid.uuid4(), os.urandom(9))"
+        self.assertNotEqual(self.run_ok(code).value, self.start().run(code).value)
+        for code in ("import random; random.random()", "import tempfile; tempfile.mktemp()"):
+            self.assertNotEqual(self.start().run(code).value, self.start().run(code).value)
+
+    def test_a_file_of_the_users_comes_before_a_module_that_is_ready(self):
+        pathlib.Path(self.workdir, "statistics.py").write_text("own = 5")
+        self.assert_value("import statistics; statistics.own", "5")
+        self.assert_value("import json, json.decoder; json.loads('[1]')", "[1]")
+
+    def test_a_library_has_its_source_in_tracebacks(self):
+        trace = self.run_error(
+            "import json; json.loads('?')", "json.decoder.JSONDecodeError"
+        ).traceback
+        self.assertIn('File "/python/json/__init__.py"', trace)
+        self.assertIn("raise JSONDecodeError", trace)
+        self.assert_value("import inspect; 'def loads' in inspect.getsource(json.loads)", "True")
+
+    def test_timers_that_raise_do_not_tear_frames(self):
+        code = """
+            import signal, time
+            raised = 0
+            def late(*_): raise TimeoutError
+            signal.signal(signal.SIGALRM, late)
+            signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0037)
+            end = time.monotonic() + 2
+            while time.monotonic() < end:
+                try:
+                    while time.monotonic() < end: display('x')
+                except TimeoutError: raised += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        """
+        lines = [line[12:] for line in code.splitlines()]
+        answer = self.kernel.run("\n".join(lines))
+        # One may come where nothing catches it.
+        self.assertIn(answer.exception, (None, "TimeoutError"), answer)
+        self.run_ok("signal.setitimer(signal.ITIMER_REAL, 0); time.sleep(0.1)")
+        self.assertGreater(int(self.run_ok("raised").value), 20)
+        self.assertGreater(len(answer.displays), 100)
+        self.assert_usable()
+
+    def test_a_signal_handler_can_release_a_lock(self):
+        self.assert_value(
+            "import signal, threading\nlock = threading.Lock(); lock.acquire()\n"
+            "signal.signal(signal.SIGALRM, lambda *_: lock.release())\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0.1)\nlock.acquire(), lock.acquire(timeout=0.1)",
+            "(True, False)",
+        )
+
+    def test_signals_without_a_handler_do_what_they_do(self):
+        self.kernel.process.terminate()
+        self.assertEqual(self.kernel.process.wait(10), -15)
+
+    def test_inspect_finds_all_in_force_and_the_interpreter_where_the_guest_expects_it(self):
+        command = [WASM + "/vivarium-wasm", "inspect", "--cache", self.workdir + "/cache"]
+        answer = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        self.assertEqual((answer["missing"], answer["engine"]), ("", "wasmtime"))
+        self.assertIn("no sockets", answer["enforced"])
+        expected = found(r"RUNTIME_AT = (\d+)", (GUEST / "stand_ins.py").read_text())
+        self.assertEqual(answer["runtime_at"], int(expected))

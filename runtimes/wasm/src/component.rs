@@ -1,0 +1,135 @@
+//! Finds the compiled component, has it compiled where it does not fit, and checks who could have written it.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use wasmtime::component::Component;
+use wasmtime::{Engine, Result, bail};
+
+use crate::ffi;
+
+const COMPILED: &str = "python.cwasm";
+const SOURCE: &str = "python.wasm";
+const COMPILER: &str = "vivarium-wasm-compile";
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// Opens a compiled component that nobody but root and this user can have written.
+///
+/// # Errors
+/// If it cannot be opened, or another user could have written it.
+pub fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let data = file.metadata()?;
+    let refuse = |why: &str| Err(io::Error::other(why.to_owned()));
+    if !data.is_file() {
+        return refuse("it is no regular file");
+    }
+    if data.uid() != 0 && data.uid() != rustix::process::geteuid().as_raw() {
+        return refuse("it belongs to another user, who could change it");
+    }
+    if data.mode() & WRITABLE_BY_OTHERS != 0 {
+        return refuse("others than its owner can write to it");
+    }
+    Ok(file)
+}
+
+/// The component that the supervisor has opened, checked and passed as a descriptor.
+///
+/// # Errors
+/// If it is none, or does not fit.
+pub fn passed(engine: &Engine, file: &File) -> Result<Component> {
+    if !file.metadata()?.is_file() {
+        bail!("descriptor 4 is no regular file");
+    }
+    ffi::load(engine, file)
+}
+
+/// The component beside the program if it fits, else one in `cache`, which is compiled if need be.
+///
+/// # Errors
+/// If there is none that fits, and it cannot be compiled.
+pub fn fitting(engine: &Engine, cache: &Path) -> Result<(PathBuf, Component)> {
+    let program = std::env::current_exe()?;
+    let beside = |name: &str| program.with_file_name(name);
+    let packaged = beside(COMPILED);
+    let why =
+        match open(&packaged).map_err(wasmtime::Error::from).and_then(|f| ffi::load(engine, &f)) {
+            Ok(component) => return Ok((packaged, component)),
+            Err(why) => why,
+        };
+    if !beside(COMPILER).exists() || !beside(SOURCE).exists() {
+        return Err(why
+            .context(format!("{} does not fit, and {COMPILER} is not there", packaged.display())));
+    }
+    DirBuilder::new().mode(0o700).recursive(true).create(cache)?;
+    let lock = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(cache.join("lock"))?;
+    flock(&lock, FlockOperation::LockExclusive)?;
+    let path = cache.join(COMPILED);
+    if let Ok(component) =
+        open(&path).map_err(wasmtime::Error::from).and_then(|f| ffi::load(engine, &f))
+    {
+        return Ok((path, component));
+    }
+    let status = Command::new(beside(COMPILER)).arg(beside(SOURCE)).arg(&path).status()?;
+    if !status.success() {
+        bail!("{COMPILER} ended with {status}");
+    }
+    let component = ffi::load(engine, &open(&path)?)?;
+    Ok((path, component))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_component_that_others_could_change_is_not_opened() {
+        let dir = std::env::temp_dir().join(format!("vivarium-wasm-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let path = dir.join(COMPILED);
+        fs::write(&path, "code").unwrap();
+        let set = |mode| fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        set(0o644);
+        drop(open(&path).unwrap());
+        for mode in [0o664, 0o646, 0o666] {
+            set(mode);
+            assert!(open(&path).is_err_and(|e| e.to_string().contains("can write")), "{mode:o}");
+        }
+        set(0o644);
+        let link = dir.join("link");
+        symlink(&path, &link).unwrap();
+        assert!(open(&link).is_err(), "a link can be led elsewhere");
+        assert!(open(&dir).is_err_and(|e| e.to_string().contains("regular")));
+        if rustix::process::geteuid().is_root() {
+            chown(&path, Some(12345), None).unwrap();
+            assert!(open(&path).is_err_and(|e| e.to_string().contains("another user")));
+        }
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_passed_descriptor_must_be_a_compiled_component() {
+        let engine = crate::engine().unwrap();
+        let why = |file: &File| format!("{:#}", passed(&engine, file).err().unwrap());
+        assert!(why(&File::open("/").unwrap()).contains("no regular file"));
+        let path = std::env::temp_dir().join(format!("vivarium-passed-{}", std::process::id()));
+        fs::write(&path, "no code").unwrap();
+        let said = why(&File::open(&path).unwrap());
+        fs::remove_file(&path).unwrap();
+        assert!(!said.contains("no regular file"), "{said}");
+    }
+}

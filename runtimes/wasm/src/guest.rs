@@ -1,0 +1,113 @@
+//! One instance of the guest: what it sees, what bounds it, and how it ends.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use wasmtime::component::{Component, Linker, ResourceTable};
+use wasmtime::{Engine, ResourceLimiter, Result, Store};
+use wasmtime_wasi::{FsPerms, I32Exit, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+use crate::{imports, streams};
+
+/// What a guest may use.
+#[derive(Debug, Default)]
+pub struct Terms {
+    /// Bounds linear memory, in bytes.
+    pub max_memory_bytes: Option<usize>,
+    /// What it sees, each directory at its own path; the first is the working directory.
+    pub directories: Vec<String>,
+    /// Its environment.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// What the host keeps for a guest.
+pub struct Host {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    max_memory_bytes: usize,
+    /// What `settings` answers.
+    pub(crate) settings: String,
+}
+
+impl WasiView for Host {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl ResourceLimiter for Host {
+    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> Result<bool> {
+        Ok(desired <= self.max_memory_bytes)
+    }
+
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> Result<bool> {
+        Ok(desired <= 1 << 20)
+    }
+}
+
+impl Host {
+    fn new(terms: &Terms) -> Result<Self> {
+        let mut builder = WasiCtxBuilder::new();
+        builder.inherit_stdout().inherit_stderr().allow_blocking_current_thread(true);
+        builder.allow_tcp(false).allow_udp(false);
+        for directory in &terms.directories {
+            builder.preopened_dir(Path::new(directory), directory, FsPerms::ReadWrite)?;
+        }
+        let settings = serde_json::json!({
+            "environment": terms.environment,
+            "workdir": terms.directories.first(),
+        });
+        Ok(Self {
+            wasi: builder.build(),
+            table: ResourceTable::new(),
+            // The rest is the engine's, under the same limit of the cgroup.
+            max_memory_bytes: terms.max_memory_bytes.map_or(usize::MAX, |bytes| bytes - bytes / 8),
+            settings: settings.to_string(),
+        })
+    }
+}
+
+/// Calls an exported function of a new instance.
+async fn call<T>(engine: &Engine, component: &Component, terms: &Terms, name: &str) -> Result<T>
+where
+    (T,): wasmtime::component::ComponentNamedList + wasmtime::component::Lift,
+    T: Send + Sync + 'static,
+{
+    let mut linker = Linker::new(engine);
+    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    imports::add_to_linker(&mut linker)?;
+    streams::add_to_linker(&mut linker)?;
+    let mut store = Store::new(engine, Host::new(terms)?);
+    store.limiter(|host| host);
+    let instance = linker.instantiate_async(&mut store, component).await?;
+    let function = instance.get_typed_func::<(), (T,)>(&mut store, name)?;
+    let (result,) = function.call_async(&mut store, ()).await?;
+    Ok(result)
+}
+
+fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(future)
+}
+
+/// Serves executions until the control socket is closed. Returns the exit status of the guest.
+///
+/// # Errors
+/// If it cannot start, or ended by a trap.
+pub fn serve(engine: &Engine, component: &Component, terms: &Terms) -> Result<i32> {
+    match block_on(call::<u32>(engine, component, terms, "run")) {
+        Ok(_) => Ok(0),
+        Err(error) => match error.downcast_ref::<I32Exit>() {
+            Some(exit) => Ok(exit.0),
+            None => Err(error),
+        },
+    }
+}
+
+/// What holds in a guest without directories, as JSON.
+///
+/// # Errors
+/// If it cannot start.
+pub fn inspect(engine: &Engine, component: &Component) -> Result<String> {
+    let terms = Terms { max_memory_bytes: Some(256 << 20), ..Terms::default() };
+    block_on(call(engine, component, &terms, "inspect"))
+}

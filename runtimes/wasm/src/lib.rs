@@ -1,0 +1,32 @@
+//! CPython in WebAssembly as the kernel of a session: the engine, what it gives to the guest, and what it
+//! takes from the host.
+//!
+//! The guest reaches the directories that it is given, the clocks, random numbers, its output and the
+//! control socket. It must never get a socket, a thread or another file.
+
+#![deny(unsafe_code)]
+
+pub mod component;
+#[allow(unsafe_code)]
+mod ffi;
+pub mod guest;
+mod imports;
+#[allow(unsafe_code)]
+mod signals;
+mod streams;
+
+use wasmtime::{Config, Engine, Result};
+
+/// What CPython may recurse into: its own limit counts the guest's stack, not this one.
+const STACK_BYTES: usize = 16 << 20;
+
+/// The engine, configured as the one that compiled the component.
+///
+/// # Errors
+/// If this host cannot run what the engine compiles.
+pub fn engine() -> Result<Engine> {
+    let mut config = Config::new();
+    config.max_wasm_stack(STACK_BYTES);
+    config.async_stack_size(STACK_BYTES + (1 << 20));
+    Engine::new(&config)
+}

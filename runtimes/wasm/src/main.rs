@@ -1,0 +1,73 @@
+//! `vivarium-wasm kernel` is the kernel of a session; `vivarium-wasm inspect` says what it would be.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use vivarium_wasm::guest::{self, Terms};
+use vivarium_wasm::{component, engine};
+use wasmtime::{Result, bail};
+
+const USAGE: &str =
+    "usage: vivarium-wasm kernel [--max-memory-bytes N] DIRECTORY… | inspect --cache DIR";
+
+/// EX_SOFTWARE of sysexits.h.
+const TRAPPED: u8 = 70;
+
+const ENGINE_VERSION: &str = env!("WASMTIME_VERSION");
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments.as_slice() {
+        ["kernel", rest @ ..] => kernel(rest),
+        ["inspect", "--cache", cache] => inspect(Path::new(cache)),
+        _ => Err(wasmtime::Error::msg(USAGE)),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("vivarium-wasm: {error:#}");
+            ExitCode::from(TRAPPED)
+        }
+    }
+}
+
+fn kernel(arguments: &[&str]) -> Result<u8> {
+    let (max_memory_bytes, directories) = match arguments {
+        ["--max-memory-bytes", bytes, rest @ ..] => (Some(bytes.parse()?), rest),
+        rest => (None, rest),
+    };
+    let Some(workdir) = directories.first() else { bail!("{USAGE}") };
+    let terms = Terms {
+        max_memory_bytes,
+        directories: directories.iter().map(ToString::to_string).collect(),
+        environment: std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect(),
+    };
+    std::env::set_current_dir(workdir)?;
+    let engine = engine()?;
+    // Opened once more, by its own descriptor: std has no safe way to take over one that was inherited.
+    let component = component::passed(&engine, &File::open("/proc/self/fd/4")?)?;
+    Ok(u8::try_from(guest::serve(&engine, &component, &terms)?).unwrap_or(TRAPPED))
+}
+
+fn inspect(cache: &Path) -> Result<u8> {
+    let engine = engine()?;
+    let (path, component) = component::fitting(&engine, cache)?;
+    let mut answer: serde_json::Value =
+        serde_json::from_str(&guest::inspect(&engine, &component)?)?;
+    answer["engine"] = "wasmtime".into();
+    answer["engine_version"] = ENGINE_VERSION.into();
+    answer["component"] = path.to_string_lossy().into();
+    // A kernel opens what it was passed by its descriptor, which takes the right to read the file.
+    let mut reads = vec![path];
+    if cfg!(not(target_feature = "crt-static")) {
+        let libraries = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
+        reads.extend(libraries.into_iter().map(PathBuf::from).filter(|path| path.exists()));
+    }
+    answer["reads"] = reads.iter().map(|path| path.to_string_lossy()).collect();
+    println!("{answer}");
+    Ok(0)
+}

@@ -1,0 +1,52 @@
+//! Reads and writes files on this thread. wasmtime-wasi does both on another where the guest does not ask to
+//! wait, and the kernel of a session may have none: here both wait, as their blocking variants do.
+
+use std::result;
+
+use wasmtime::Result;
+use wasmtime::component::{Linker, Resource};
+use wasmtime_wasi::WasiView;
+use wasmtime_wasi::p2::bindings::io::streams::{Host as _, StreamError};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, StreamResult};
+
+use crate::guest::Host;
+
+/// As wasmtime-wasi names it.
+const STREAMS: &str = "wasi:io/streams@0.2.12";
+
+pub fn add_to_linker(linker: &mut Linker<Host>) -> Result<()> {
+    linker.allow_shadowing(true);
+    let mut streams = linker.instance(STREAMS)?;
+    streams.func_wrap_async(
+        "[method]output-stream.write",
+        |mut store, (stream, data): (Resource<DynOutputStream>, Vec<u8>)| {
+            Box::new(async move {
+                let host = store.data_mut();
+                let stream = host.ctx().table.get_mut(&stream)?;
+                let written = stream.blocking_write_and_flush(data.into()).await;
+                answer(host, written)
+            })
+        },
+    )?;
+    streams.func_wrap_async(
+        "[method]input-stream.read",
+        |mut store, (stream, size): (Resource<DynInputStream>, u64)| {
+            Box::new(async move {
+                let host = store.data_mut();
+                let size = usize::try_from(size).unwrap_or(usize::MAX);
+                let stream = host.ctx().table.get_mut(&stream)?;
+                let data = stream.blocking_read(size).await;
+                answer(host, data.map(|data| data.to_vec()))
+            })
+        },
+    )?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+fn answer<T>(host: &mut Host, done: StreamResult<T>) -> Result<(result::Result<T, StreamError>,)> {
+    Ok((match done {
+        Ok(value) => Ok(value),
+        Err(error) => Err(host.ctx().table.convert_stream_error(error)?),
+    },))
+}

@@ -1,0 +1,45 @@
+//! What the runtime of an environment lacks, refused by its name.
+
+use vivarium_api_types::{HomeKind, SessionSpec};
+use vivarium_protocol::policy::Network;
+use vivarium_protocol::runtime::Runtime;
+
+use super::{Engine, EngineError};
+
+impl Engine {
+    /// The runtime of a configured environment. A built one is of an interpreter.
+    pub(super) fn runtime_of(&self, environment: &str) -> Runtime {
+        let prepared = self.inner.environments.get(environment);
+        prepared.map_or(Runtime::Cpython, |prepared| prepared.interpreter.runtime())
+    }
+
+    /// Refuses what only interpreters have.
+    pub(super) fn needs_cpython(
+        &self,
+        environment: &str,
+        what: &'static str,
+    ) -> Result<(), EngineError> {
+        match self.runtime_of(environment) {
+            Runtime::Cpython => Ok(()),
+            runtime => Err(EngineError::NotInRuntime { what, runtime: runtime.into() }),
+        }
+    }
+
+    /// Refuses what a session asks for that its runtime does not have.
+    pub(super) fn check_runtime(
+        &self,
+        environment: &str,
+        spec: &SessionSpec,
+    ) -> Result<(), EngineError> {
+        let has_tools = !spec.tools.is_empty() || !spec.tool_servers.is_empty();
+        let reaches_out = matches!(spec.network, Some(Network::Trusted | Network::Full));
+        let asked = [
+            (spec.home.is_some_and(|home| home != HomeKind::Off), "homes are"),
+            (!spec.volumes.is_empty(), "volumes are"),
+            (has_tools, "tools are"),
+            (reaches_out, "a network is"),
+        ];
+        let missing = asked.into_iter().find(|(asked, _)| *asked);
+        missing.map_or(Ok(()), |(_, what)| self.needs_cpython(environment, what))
+    }
+}

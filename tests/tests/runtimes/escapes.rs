@@ -1,0 +1,122 @@
+//! Attacks of native code in the place of the engine, with every layer and, as a control, without the one that
+//! refuses them.
+
+use super::*;
+
+/// What only the filter of runtime `wasm` refuses.
+const CALLS: [(&str, &str, &str); 8] = [
+    // attempt, under the filter, without it
+    ("fork", "EPERM", "works"),
+    ("vfork", "EPERM", "works"),
+    ("thread", "EPERM", "EINVAL"),
+    ("socket unix", "EPERM", "works"),
+    ("socket inet", "EPERM", "works"),
+    ("socket netlink", "EPERM", "works"),
+    ("socketpair", "EPERM", "works"),
+    ("kill 1", "EPERM", "EPERM|works"),
+];
+
+#[test]
+fn nothing_is_executed_forked_or_connected() {
+    let Some(probe) = Probe::get() else { return };
+    let daemon = probe.setup().start();
+    let session = light(&daemon);
+    check(&session, &CALLS.map(|(what, refused, _)| (what, refused)));
+    let own = format!("exec {}", probe.path().display());
+    check(&session, &[(&own, "EPERM"), ("exec /bin/true", "EPERM"), ("exec_descriptor", "EPERM")]);
+    // The one call that has started it: its descriptor is closed, and no other gets that number.
+    check(&session, &[("exec_start", "EBADF"), ("take_start", "EBADF")]);
+
+    let daemon = probe.setup().without(&["seccomp"]).start();
+    let session = light(&daemon);
+    check(&session, &CALLS.map(|(what, _, allowed)| (what, allowed)));
+    check(&session, &[(&own, "works"), ("exec_start", "EBADF"), ("take_start", "EBADF")]);
+}
+
+#[test]
+fn the_root_has_the_program_and_nothing_else_of_the_host() {
+    let Some(probe) = Probe::get() else { return };
+    let daemon = probe.setup().start();
+    let session = light(&daemon);
+    let program = probe.path();
+    let (read, write) =
+        (format!("read {}", program.display()), format!("write {}", program.display()));
+    check(
+        &session,
+        &[
+            (&read, "works"),
+            (&write, "EACCES|EROFS"),
+            ("read /workspace/none", "ENOENT"),
+            ("write /workspace/own", "works"),
+            ("write /tmp/own", "works"),
+            ("read /dev/urandom", "works"),
+            ("write /dev/null", "works"),
+            // Not there, as in no session or as only in those of an interpreter.
+            ("read /etc/shadow", "ENOENT|EACCES"),
+            ("read /usr/bin/python3", "ENOENT"),
+            ("read /bin/sh", "ENOENT"),
+            ("read /lib64/ld-linux-x86-64.so.2", "ENOENT"),
+            ("list /usr", "ENOENT"),
+            ("read /sys/devices/system/cpu/online", "ENOENT"),
+            ("read /.vivarium/bin/python", "ENOENT"),
+            // There, and the session's own, but nothing that the program needs.
+            ("read /etc/passwd", "EACCES"),
+            ("read /etc/hosts", "EACCES"),
+            ("read /proc/1/environ", "ENOENT|EACCES|EPERM"),
+            ("write /own", "EACCES|EROFS"),
+            ("write /etc/own", "EACCES|EROFS"),
+        ],
+    );
+
+    let daemon = probe.setup().without(&["mounts", "landlock"]).start();
+    let session = light(&daemon);
+    check(&session, &[("read /etc/passwd", "works"), ("read /usr/bin/python3", "works")]);
+}
+
+/// Landlock alone refuses the same where there is no root of the session's own.
+#[test]
+fn landlock_allows_no_more_than_the_program_needs() {
+    let (Some(probe), true) = (Probe::get(), host::has(&[Requirement::Landlock])) else { return };
+    let daemon = probe.setup().without(&["mounts"]).start();
+    let session = light(&daemon);
+    let own = format!("read {}", probe.path().display());
+    check(
+        &session,
+        &[
+            (&own, "works"),
+            ("read /etc/passwd", "EACCES"),
+            ("read /usr/bin/python3", "EACCES"),
+            ("read /lib64/ld-linux-x86-64.so.2", "EACCES"),
+            ("list /usr", "EACCES"),
+            ("write /tmp/own", "EACCES"),
+            ("write own", "works"),
+        ],
+    );
+}
+
+#[test]
+fn the_component_comes_as_a_descriptor_that_cannot_be_written_to() {
+    let Some(probe) = Probe::get() else { return };
+    let daemon = probe.setup().start();
+    let session = light(&daemon);
+    check(&session, &[("component", "code"), ("change_component", "EBADF")]);
+    // Nor can the file be opened anew: it is in no session's root.
+    let path = component(&daemon.dir().join("state"));
+    assert!(path.is_file());
+    check(&session, &[(&format!("write {}", path.display()), "ENOENT|EACCES|EROFS")]);
+    check(&session, &[("component", "code")]);
+}
+
+#[test]
+fn a_kernel_is_told_its_memory_and_its_directories() {
+    let Some(probe) = Probe::get() else { return };
+    let daemon = probe.setup().limits(&json!({"max_memory_mb": 64})).start();
+    let session = light(&daemon);
+    assert_eq!(
+        attempt(&session, "arguments"),
+        "kernel --max-memory-bytes 67108864 /workspace /tmp"
+    );
+    // The host's is no session's.
+    let daemon = probe.setup().without(&["mounts"]).start();
+    assert!(!attempt(&light(&daemon), "arguments").ends_with("/tmp"));
+}

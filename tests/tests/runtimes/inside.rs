@@ -1,0 +1,97 @@
+//! The runtime itself: attacks of tenant code in the engine. In the environment of an interpreter the same code
+//! works.
+
+use super::*;
+use std::fs;
+
+/// The built runtime, where a daemon's user can read it.
+fn built() -> Option<&'static Path> {
+    static COPIED: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let source = program::workspace().join("target/wasm");
+    let copy = || {
+        let dir = program::temp_dir();
+        for name in ["vivarium-wasm", "vivarium-wasm-compile", "python.wasm", "python.cwasm"] {
+            fs::copy(source.join(name), dir.path().join(name)).unwrap();
+        }
+        dir
+    };
+    host::has(&[Requirement::Wasm]).then(|| COPIED.get_or_init(copy).path())
+}
+
+fn daemon(built: &Path) -> Daemon {
+    let program = built.join("vivarium-wasm");
+    let section = format!("runtime = \"wasm\"\ninterpreter = \"{}\"", program.display());
+    Setup::default().config("environments.light", &section).start()
+}
+
+/// Runs code in both runtimes, and returns what each printed.
+#[track_caller]
+fn in_both(daemon: &Daemon, code: &str) -> [String; 2] {
+    let sessions = [light(daemon), daemon.any_session(&json!({}))];
+    sessions.map(|session| session.execute(code).ok().stdout().to_owned())
+}
+
+#[test]
+fn state_results_and_files_are_as_in_an_interpreter() {
+    let Some(built) = built() else { return };
+    let daemon = daemon(built);
+    let session = light(&daemon);
+    assert_eq!(session.layer("wasm")["status"], "enforced", "{}", session.layer("wasm"));
+    let _set = session.execute("x = 41").ok();
+    assert_eq!(session.value("x + 1"), "42");
+    let code = "open('a.txt', 'w').write('kept'); print(open('/workspace/a.txt').read())";
+    let [wasm, cpython] = in_both(&daemon, code);
+    assert_eq!((wasm.as_str(), wasm.as_str()), ("kept\n", cpython.as_str()));
+    let raised = session.execute("def f(): return 1 / 0\nf()");
+    assert_eq!(raised.0["exception"]["type"], "ZeroDivisionError");
+}
+
+#[test]
+fn files_beside_the_preopens_do_not_exist() {
+    let Some(built) = built() else { return };
+    let daemon = daemon(built);
+    let attempt = |path: &str| {
+        format!(
+            "try: print(len(open({path:?}, 'rb').read(1)))\n\
+             except OSError as error: print(type(error).__name__)"
+        )
+    };
+    for path in ["/etc/passwd", "/proc/self/status", "/workspace/../etc/passwd", "/dev/urandom"] {
+        let [wasm, cpython] = in_both(&daemon, &attempt(path));
+        assert_eq!(cpython, "1\n", "control: {path}");
+        assert!(["FileNotFoundError\n", "PermissionError\n"].contains(&&*wasm), "{path}: {wasm}");
+    }
+}
+
+#[test]
+fn processes_threads_and_sockets_are_refused_by_the_runtimes_name() {
+    let Some(built) = built() else { return };
+    let daemon = daemon(built);
+    for code in [
+        "import subprocess; subprocess.run(['/bin/true'], check=True)",
+        "import os; os.system('true')",
+        "import socket; socket.socket()",
+        "import threading; t = threading.Thread(target=print); t.start(); t.join()",
+    ] {
+        let said = format!("try:\n {code}\n print('works')\nexcept Exception as e: print(e)");
+        let [wasm, cpython] = in_both(&daemon, &said);
+        assert!(cpython.ends_with("works\n"), "control: {code}: {cpython}");
+        assert!(wasm.contains("in runtime wasm: use an environment"), "{code}: {wasm}");
+    }
+}
+
+#[test]
+fn memory_and_time_have_limits() {
+    let Some(built) = built() else { return };
+    let daemon = daemon(built);
+    let limits = json!({"environment": "light", "limits": {"max_memory_mb": 128}});
+    let session = daemon.any_session(&limits);
+    let _set = session.execute("kept = 7").ok();
+    let large = session.execute("len(bytearray(512 << 20))");
+    assert_eq!(large.0["exception"]["type"], "MemoryError", "{large}");
+    assert_eq!(session.value("kept"), "7");
+    assert_eq!(light(&daemon).value("len(bytearray(512 << 20))"), "536870912", "control");
+    let endless = session.execute_for(500, "while True: pass");
+    assert_eq!(endless.0["status"], "timed_out", "{endless}");
+    assert_eq!(session.value("1 + 1"), "2");
+}

@@ -1,0 +1,83 @@
+//! Runtime `wasm`: its program is started as the kernel and confined more than an interpreter, its engine is
+//! an entry of `protection`, and what it lacks is refused by its name.
+//!
+//! In the place of `vivarium-wasm` stands a native program that does as it is told (`tests/probe/engine.c`): whoever
+//! got out of the engine would be no better off.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod escapes;
+mod inside;
+mod refusals;
+mod reports;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::json;
+use vivarium_tests::daemon::{Daemon, Setup};
+use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::program;
+use vivarium_tests::session::Session;
+
+/// The program that stands for the engine's.
+struct Probe(tempfile::TempDir);
+
+impl Probe {
+    /// `None` where nothing compiles it.
+    fn get() -> Option<&'static Self> {
+        static MADE: OnceLock<Probe> = OnceLock::new();
+        host::has(&[Requirement::Compiler]).then(|| MADE.get_or_init(Self::compile))
+    }
+
+    fn compile() -> Self {
+        let probe = Self(program::temp_dir());
+        let source = program::workspace().join("tests/probe/engine.c");
+        let built = Command::new("cc")
+            .args(["-static", "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
+            .args([&probe.path(), &source])
+            .status();
+        assert!(built.unwrap().success());
+        std::fs::set_permissions(probe.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        probe
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("engine")
+    }
+
+    fn section(&self) -> String {
+        format!("runtime = \"wasm\"\ninterpreter = \"{}\"", self.path().display())
+    }
+
+    /// A daemon with an environment `light` of it.
+    fn setup(&self) -> Setup {
+        Setup::default().config("environments.light", &self.section())
+    }
+}
+
+/// A session in the environment `light`.
+fn light(daemon: &Daemon) -> Session<'_> {
+    daemon.any_session(&json!({"environment": "light"}))
+}
+
+/// What the program says of an attempt.
+#[track_caller]
+fn attempt(session: &Session<'_>, what: &str) -> String {
+    session.value(what)
+}
+
+#[track_caller]
+fn check(session: &Session<'_>, rows: &[(&str, &str)]) {
+    for (what, right) in rows {
+        let said = attempt(session, what);
+        assert!(right.split('|').any(|word| word == said), "{what}: {said}, and not {right}");
+    }
+}
+
+/// The file in the state directory that the program has made its component.
+fn component(state: &Path) -> PathBuf {
+    state.join("wasm/component")
+}
