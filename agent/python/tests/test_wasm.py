@@ -79,6 +79,22 @@ class Walls(WasmTest):
         listener.settimeout(0)
         self.assertRaises(BlockingIOError, listener.accept)
 
+    def test_its_process_has_one_thread_whatever_it_does_with_files(self):
+        code = """
+            import pathlib, select, tempfile, time, zipfile
+            file = open('file', 'w+')
+            file.write('x' * 1000000); file.flush(); file.seek(0)
+            assert select.select([file], [file], [], 1)[:2] == ([file], [file])
+            assert len(file.read()) == 1000000
+            assert select.select([], [], [], 0.01) == ([], [], [])
+            with zipfile.ZipFile('archive.zip', 'w') as archive: archive.write('file')
+            [pathlib.Path('dir%d' % n).mkdir() for n in range(10)]
+            sorted(path.name for path in pathlib.Path().iterdir())[-3:]
+        """
+        code = "\n".join(line[12:] for line in code.splitlines())
+        self.assert_value(code, "['dir8', 'dir9', 'file']")
+        self.assertEqual(len(os.listdir("/proc/%d/task" % self.kernel.process.pid)), 1)
+
     def test_nothing_of_the_host_is_in_its_environment(self):
         self.assert_value("import os; sorted(os.environ)", str(["HOME", "LANG", "PATH", "TMPDIR"]))
         self.assert_value("import sys; sys.path, sys.argv", "(['', '/python'], [''])")
