@@ -14,7 +14,7 @@ import wit_world
 for module in (archive, missing):
     archive.as_frozen(module, "importlib." + module.__name__)
 for module in (loop, stand_ins, wit_world):
-    archive.as_frozen(module, "vivarium_wasm")
+    archive.as_frozen(module, "wasm")
 archive.start()
 stand_ins.start()
 missing.start()

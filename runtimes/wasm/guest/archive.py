@@ -207,8 +207,8 @@ def as_frozen(module, name):
         return code.replace(co_filename="<frozen %s>" % name, co_consts=tuple(constants))
 
     for holder in [module, *(it for it in vars(module).values() if isinstance(it, type))]:
-        for function in list(vars(holder).values()):
-            function = getattr(function, "__func__", function)
+        for value in list(vars(holder).values()):
+            function = getattr(value, "__func__", value)
             own = getattr(function, "__module__", None) == module.__name__
             if own and type(function) is type(as_frozen):
                 function.__code__ = renamed(function.__code__)

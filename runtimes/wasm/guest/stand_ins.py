@@ -265,11 +265,15 @@ def isolated(functions, names):
 
 def own_posix():
     """The `posix` of the kernel program."""
-    imports = isolated((host.control_read, host.control_write, host.sleep, host.end), vars(host))
+    calls = (host.control_read, host.control_write, host.sleep, host.end)
+    imports = isolated((*calls, host.set_timer, host.get_timer), vars(host))
     functions = (read, readv, write, get_blocking, on_control, open_path, fchdir, close, nothing)
     functions += (bits_of, signals_of, pthread_sigmask, exit_now)
+    functions += (microseconds, setitimer, getitimer)
     names = isolated(functions, {**globals(), "host": Namespace(imports)})
-    _signal.pthread_sigmask = names["pthread_sigmask"]
+    # As functions in C they raise nothing that a signal handler does.
+    for name in ("pthread_sigmask", "setitimer", "getitimer"):
+        setattr(_signal, name, names[name])
     own = type(sys)("posix")
     vars(own).update(vars(posix))
     for name in ("read", "readv", "write", "get_blocking", "fchdir", "close"):
