@@ -21,12 +21,16 @@ REASONS = {
     "Parts.test_parts_are_loaded_when_they_are_needed": "a component has more parts loaded from the start",
     "Parts.test_the_kernel_loads_no_further_modules": "a component has modules in C loaded from the start",
     "Processes.test_the_kernel_ends_when_its_process_is_broken": DESCRIPTORS,
+    "AuditEvents.test_denied_events_raise_in_libraries_too_but_imports_go_on": PROCESSES,
+    "AuditEvents.test_events_of_the_execution_are_counted": "a guest has no /dev/null",
+    "NoWork": OTHER_PYTHON,
     "test_tools": "runtime wasm has no tools",
 }
 NEED_THREADS = """
     Processes.test_a_closed_control_socket_ends_the_kernel
     Display.test_a_thread_can_display
     Budget.test_threads_have_no_budget
+    Work.test_threads_count_together
     Sources.test_thread_tracebacks_have_lines
     Streams.test_threads_print_between_executions
 """

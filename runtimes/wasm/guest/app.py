@@ -11,6 +11,10 @@ import missing
 import stand_ins
 import wit_world
 
+for module in (archive, missing):
+    archive.as_frozen(module, "importlib." + module.__name__)
+for module in (loop, stand_ins, wit_world):
+    archive.as_frozen(module, "wasm")
 archive.start()
 stand_ins.start()
 missing.start()

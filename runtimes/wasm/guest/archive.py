@@ -199,6 +199,21 @@ def read_parts(directory):
     return parts
 
 
+def as_frozen(module, name):
+    """Gives the functions of a module a file name of a frozen one: they are no tenant's."""
+
+    def renamed(code):
+        constants = (renamed(it) if type(it) is type(code) else it for it in code.co_consts)
+        return code.replace(co_filename="<frozen %s>" % name, co_consts=tuple(constants))
+
+    for holder in [module, *(it for it in vars(module).values() if isinstance(it, type))]:
+        for value in list(vars(holder).values()):
+            function = getattr(value, "__func__", value)
+            own = getattr(function, "__module__", None) == module.__name__
+            if own and type(function) is type(as_frozen):
+                function.__code__ = renamed(function.__code__)
+
+
 def finish():
     """Leaves nothing that leads to files of the machine that makes the component."""
     os.__file__ = HOME + "/os.py"

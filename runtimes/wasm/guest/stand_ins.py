@@ -31,6 +31,8 @@ monotonic = time.monotonic
 python_lock = _thread.allocate_lock
 UNCAUGHT = (_signal.SIGKILL, _signal.SIGSTOP)
 ALL_SIGNALS = (1 << 64) - 1
+known_bits: dict = {}
+known_signals: dict = {}
 
 
 def start():
@@ -116,14 +118,25 @@ def kill(pid, signal, /):
 
 
 def bits_of(signals):
-    bits = 0
-    for signal in signals:
-        bits |= 1 << signal
-    return bits & ALL_SIGNALS
+    bits = known_bits.get(signals)
+    if bits is None:
+        bits = 0
+        for signal in signals:
+            bits |= 1 << signal
+        bits &= ALL_SIGNALS
+        # The masks of the kernel, which it sets in each execution.
+        if len(known_bits) < 8:
+            known_bits[signals] = bits
+    return bits
 
 
 def signals_of(bits):
-    return {signal for signal in range(1, 64) if bits >> signal & 1} if bits else set()
+    found = known_signals.get(bits)
+    if found is None:
+        found = frozenset(signal for signal in range(1, 64) if bits >> signal & 1)
+        if len(known_signals) < 8:
+            known_signals[bits] = found
+    return set(found)
 
 
 def sigpending():
@@ -132,7 +145,7 @@ def sigpending():
 
 def pthread_sigmask(how, mask, /):
     before = bits = mailbox[0] | mailbox[1] << 32
-    given = bits_of(mask) if mask else 0
+    given = bits_of(frozenset(mask)) if mask else 0
     if how == 0:
         bits |= given
     elif how == 1:
@@ -252,11 +265,15 @@ def isolated(functions, names):
 
 def own_posix():
     """The `posix` of the kernel program."""
-    imports = isolated((host.control_read, host.control_write, host.sleep, host.end), vars(host))
+    calls = (host.control_read, host.control_write, host.sleep, host.end)
+    imports = isolated((*calls, host.set_timer, host.get_timer), vars(host))
     functions = (read, readv, write, get_blocking, on_control, open_path, fchdir, close, nothing)
     functions += (bits_of, signals_of, pthread_sigmask, exit_now)
+    functions += (microseconds, setitimer, getitimer)
     names = isolated(functions, {**globals(), "host": Namespace(imports)})
-    _signal.pthread_sigmask = names["pthread_sigmask"]
+    # As functions in C they raise nothing that a signal handler does.
+    for name in ("pthread_sigmask", "setitimer", "getitimer"):
+        setattr(_signal, name, names[name])
     own = type(sys)("posix")
     vars(own).update(vars(posix))
     for name in ("read", "readv", "write", "get_blocking", "fchdir", "close"):

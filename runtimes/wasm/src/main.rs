@@ -38,7 +38,9 @@ fn kernel(arguments: &[&str]) -> Result<u8> {
         ["--max-memory-bytes", bytes, rest @ ..] => (Some(bytes.parse()?), rest),
         rest => (None, rest),
     };
-    let Some(workdir) = directories.first() else { bail!("{USAGE}") };
+    if directories.is_empty() {
+        bail!("{USAGE}");
+    }
     let terms = Terms {
         max_memory_bytes,
         directories: directories.iter().map(ToString::to_string).collect(),
@@ -46,7 +48,6 @@ fn kernel(arguments: &[&str]) -> Result<u8> {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect(),
     };
-    std::env::set_current_dir(workdir)?;
     let engine = engine()?;
     // Opened once more, by its own descriptor: std has no safe way to take over one that was inherited.
     let component = component::passed(&engine, &File::open("/proc/self/fd/4")?)?;

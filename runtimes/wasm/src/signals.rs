@@ -218,9 +218,7 @@ fn deliver() {
     }
     UNSEEN.store(still, SeqCst);
     if still != 0 {
-        set(IS_TRIPPED.load(SeqCst), 1);
-        let breaker = BREAKER.load(SeqCst);
-        set(breaker, get(breaker) | SIGNALS_PENDING);
+        trip();
         retry_in(SEEN_NS);
     }
     let waiting = PENDING.load(SeqCst);
@@ -230,9 +228,20 @@ fn deliver() {
     set(mailbox + 12, high);
 }
 
+fn trip() {
+    set(IS_TRIPPED.load(SeqCst), 1);
+    let breaker = BREAKER.load(SeqCst);
+    set(breaker, get(breaker) | SIGNALS_PENDING);
+}
+
 /// Whether the guest should run its handlers first.
 fn has_signal() -> bool {
-    get(IS_TRIPPED.load(SeqCst)) != 0 || PENDING.load(SeqCst) & !blocked() != 0
+    let is_tripped = get(IS_TRIPPED.load(SeqCst)) != 0;
+    if is_tripped {
+        // After a handler that raised, the interpreter has not always told its loop to look again.
+        trip();
+    }
+    is_tripped || PENDING.load(SeqCst) & !blocked() != 0
 }
 
 /// Makes a system call on the control socket that no handler of the guest's tears from its result: before it, they

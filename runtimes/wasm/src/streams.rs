@@ -1,13 +1,15 @@
 //! Reads and writes files on this thread. wasmtime-wasi does both on another where the guest does not ask to
-//! wait, and the kernel of a session may have none: here both wait, as their blocking variants do.
+//! wait, and the kernel of a session may have none: here both wait, as their blocking variants do. And what
+//! can be read is always ready, as files are to poll(2); it would be read ahead on another thread.
 
-use std::result;
+use std::pin::Pin;
+use std::{future, result};
 
 use wasmtime::Result;
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::WasiView;
 use wasmtime_wasi::p2::bindings::io::streams::{Host as _, StreamError};
-use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, StreamResult};
+use wasmtime_wasi::p2::{self, DynInputStream, DynOutputStream, StreamResult};
 
 use crate::guest::Host;
 
@@ -40,8 +42,27 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> Result<()> {
             })
         },
     )?;
+    streams.func_wrap(
+        "[method]input-stream.subscribe",
+        |mut store, (stream,): (Resource<DynInputStream>,)| {
+            let table = store.data_mut().ctx().table;
+            let ready = table.push_child(Ready, &stream)?;
+            Ok((p2::subscribe(table, ready)?,))
+        },
+    )?;
     linker.allow_shadowing(false);
     Ok(())
+}
+
+struct Ready;
+
+impl p2::Pollable for Ready {
+    fn ready<'a: 'b, 'b>(&'a mut self) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>>
+    where
+        Self: 'b,
+    {
+        Box::pin(future::ready(()))
+    }
 }
 
 fn answer<T>(host: &mut Host, done: StreamResult<T>) -> Result<(result::Result<T, StreamError>,)> {

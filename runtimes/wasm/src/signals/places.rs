@@ -29,7 +29,7 @@ pub(super) fn find(memory: &[u8], hint: u32, numbers: [u32; 2]) -> Option<Places
         let mut aligned = memory.chunks_exact(8).enumerate();
         aligned.find_map(|(at, word)| (word == COOKIE).then(|| u32::try_from(at * 8).ok())?)
     };
-    let runtime = if hint % 8 == 0 && is_there(hint) { hint } else { scan()? };
+    let runtime = if hint.is_multiple_of(8) && is_there(hint) { hint } else { scan()? };
     let word = |at: u32| {
         let bytes = memory.get(at as usize..)?.first_chunk()?;
         Some(u32::from_le_bytes(*bytes))
