@@ -190,6 +190,24 @@ class Own(WasmTest):
             "(True, False)",
         )
 
+    def test_code_that_never_returns_ends_with_the_control_socket(self):
+        endless = {
+            "a loop": "while True: pass",
+            "a loop that catches all": "while True:\n  try:\n    while True: pass\n  except BaseException: pass",
+            "a function in C": "print('go'); 7 ** 10 ** 9",
+            "a sleep": "import time; print('go'); time.sleep(1000)",
+            "a lock": "import threading; print('go'); [(it.acquire(), it.acquire()) for it in [threading.Lock()]]",
+            "all signals blocked": "import signal; signal.pthread_sigmask(0, range(1, 64))\nwhile True: pass",
+        }
+        for name, code in endless.items():
+            with self.subTest(name):
+                kernel = self.start()
+                kernel.begin(code)
+                with self.assertRaises(subprocess.TimeoutExpired):
+                    kernel.process.wait(0.3)
+                kernel.control.close()
+                self.assertEqual(kernel.process.wait(5), 0)
+
     def test_signals_without_a_handler_do_what_they_do(self):
         self.kernel.process.terminate()
         self.assertEqual(self.kernel.process.wait(10), -15)

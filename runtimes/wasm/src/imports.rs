@@ -4,9 +4,7 @@ use wasmtime::component::{Linker, WasmList};
 use wasmtime::{AsContext, Result};
 
 use crate::guest::Host;
-use crate::signals;
-
-const CONTROL: i32 = 3;
+use crate::signals::{self, CONTROL};
 
 /// A frame comes in pieces of at most so many bytes.
 const READ_MAX_BYTES: u32 = 1 << 20;

@@ -15,6 +15,8 @@ use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
+/// The socket to the agent.
+pub const CONTROL: i32 = 3;
 /// Python handles these; the default action of the others is the process's.
 const SIGNALS: [i32; 8] = [
     libc::SIGINT,
@@ -160,6 +162,38 @@ fn retry_in(nanoseconds: i64) {
         when.it_value.tv_nsec = nanoseconds;
         libc::timer_settime(TIMER.load(SeqCst), 0, &when, ptr::null_mut());
     }
+}
+
+/// Ends this process once the other end of the control socket is gone, whatever the guest does meanwhile: a loop of tenant code
+/// must not outlive what asked for it.
+pub fn end_with_control() -> io::Result<()> {
+    // SAFETY: as in `listen`; fcntl(2) checks the descriptor, and has SIGIO sent to this process.
+    // JUSTIFICATION: rustix has no F_SETOWN, and descriptor 3 is one that this process is born with.
+    let done = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigfillset(&mut action.sa_mask);
+        // Each frame brings one.
+        action.sa_flags = libc::SA_RESTART;
+        action.sa_sigaction = on_control as *const () as usize;
+        let flags = libc::fcntl(CONTROL, libc::F_GETFL);
+        libc::sigaction(libc::SIGIO, &action, ptr::null_mut()) == 0
+            && libc::fcntl(CONTROL, libc::F_SETOWN, libc::getpid()) == 0
+            && libc::fcntl(CONTROL, libc::F_SETFL, flags | libc::O_ASYNC) == 0
+    };
+    done.then_some(()).ok_or_else(io::Error::last_os_error)
+}
+
+extern "C" fn on_control(_: i32) {
+    let errno = errno();
+    let mut control = libc::pollfd { fd: CONTROL, events: libc::POLLRDHUP, revents: 0 };
+    // SAFETY: poll(2) writes `control`, which is one; both are async-signal-safe.
+    // JUSTIFICATION: in a signal handler, where std may not be used.
+    unsafe {
+        if libc::poll(&mut control, 1, 0) == 1 {
+            libc::_exit(0);
+        }
+    }
+    set_errno(errno);
 }
 
 extern "C" fn on_signal(number: i32) {
