@@ -158,7 +158,7 @@ static void kernel(void) {
         }
         memcpy(&variables, at, 4);
         at += 4;
-        for (uint32_t text = 0; text < 2 * variables; text++) {
+        for (uint32_t text = 0; text < 2 * variables + 1; text++) { /* and the policy */
             memcpy(&size, at, 4);
             at += 4 + size;
         }

@@ -15,6 +15,8 @@ use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
+/// asm-generic/fcntl.h; libc does not name it.
+const F_SETSIG: i32 = 10;
 /// The socket to the agent.
 pub const CONTROL: i32 = 3;
 /// Python handles these; the default action of the others is the process's.
@@ -178,6 +180,7 @@ pub fn end_with_control() -> io::Result<()> {
         let flags = libc::fcntl(CONTROL, libc::F_GETFL);
         libc::sigaction(libc::SIGIO, &action, ptr::null_mut()) == 0
             && libc::fcntl(CONTROL, libc::F_SETOWN, libc::getpid()) == 0
+            && libc::fcntl(CONTROL, F_SETSIG, 0) == 0
             && libc::fcntl(CONTROL, libc::F_SETFL, flags | libc::O_ASYNC) == 0
     };
     done.then_some(()).ok_or_else(io::Error::last_os_error)
