@@ -5,7 +5,7 @@ use super::*;
 use std::fs;
 
 /// The built runtime, where a daemon's user can read it.
-fn built() -> Option<&'static Path> {
+pub(super) fn built() -> Option<&'static Path> {
     static COPIED: OnceLock<tempfile::TempDir> = OnceLock::new();
     let source = program::workspace().join("target/wasm");
     let copy = || {
@@ -18,10 +18,13 @@ fn built() -> Option<&'static Path> {
     host::has(&[Requirement::Wasm]).then(|| COPIED.get_or_init(copy).path())
 }
 
-fn daemon(built: &Path) -> Daemon {
+pub(super) fn section(built: &Path) -> String {
     let program = built.join("vivarium-wasm");
-    let section = format!("runtime = \"wasm\"\ninterpreter = \"{}\"", program.display());
-    Setup::default().config("environments.light", &section).start()
+    format!("runtime = \"wasm\"\ninterpreter = \"{}\"", program.display())
+}
+
+pub(super) fn daemon(built: &Path) -> Daemon {
+    Setup::default().config("environments.light", &section(built)).start()
 }
 
 /// Runs code in both runtimes, and returns what each printed.
@@ -94,4 +97,68 @@ fn memory_and_time_have_limits() {
     let endless = session.execute_for(500, "while True: pass");
     assert_eq!(endless.0["status"], "timed_out", "{endless}");
     assert_eq!(session.value("1 + 1"), "2");
+}
+
+#[test]
+fn work_is_limited_exactly_and_is_the_same_in_every_session() {
+    let Some(built) = built() else { return };
+    let daemon = daemon(built);
+    let code = "d = {str(n): [n] for n in range(1000)}\ndef f(n): return n\nfor n in d: f(n)";
+    let run = |session: &Session<'_>, most: u64| {
+        session.execute_with(&json!({"code": code, "max_work": most}))
+    };
+    let work = |session: &Session<'_>, most: u64| {
+        run(session, most).ok().0["usage"]["work"].as_u64().unwrap()
+    };
+    let [session, other] = [light(&daemon), light(&daemon)];
+    let counted = work(&session, 1_000_000);
+    assert!((2000..=4000).contains(&counted), "{counted}");
+    assert_eq!(work(&session, counted), counted, "as much as it needs");
+    assert_eq!(work(&other, 1_000_000), counted, "in another session");
+    let _set = session.execute("kept = 7").ok();
+    let over = run(&session, counted - 1).ended("timed_out", "work_limit", "preserved");
+    assert_eq!(over.0["usage"]["work"], counted - 1, "{over}");
+    assert_eq!(session.value("kept"), "7");
+}
+
+#[test]
+fn code_that_never_returns_ends_with_its_session() {
+    let Some(built) = built() else { return };
+    let daemon = daemon(built);
+    let before: Vec<_> = daemon.descendants().iter().map(|one| one.pid).collect();
+    let session = light(&daemon);
+    let events = session.stream("while True:\n try:\n  while True: pass\n except: pass");
+    session.until_running(1);
+    let mut own = daemon.descendants();
+    own.retain(|one| !before.contains(&one.pid));
+    assert!(own.iter().any(|one| one.name == "vivarium-wasm" || one.name == "1000"), "{own:?}");
+    assert_eq!(session.request("DELETE", "", None).status, 204);
+    session.until_gone();
+    assert!(!own.iter().any(Process::is_alive), "{own:?}");
+    drop(events);
+}
+
+#[test]
+fn a_pool_has_sessions_ready() {
+    let Some(built) = built() else { return };
+    let section = section(built) + "\npool_size = 2\npool_low = 1";
+    let daemon = Setup::default().config("environments.light", &section).start();
+    let pool = |daemon: &Daemon| {
+        let host = daemon.request("GET", "/v1/host", None).expect_success();
+        let all = host["environments"].as_array().unwrap().clone();
+        all.into_iter().find(|it| it["name"] == "light").unwrap()["pool"].clone()
+    };
+    wait::until_true("the pool is full", || pool(&daemon)["ready"] == 2);
+    let session = light(&daemon);
+    assert_eq!(session.value("1 + 1"), "2");
+    let metrics = String::from_utf8(daemon.request("GET", "/metrics", None).body).unwrap();
+    let hit = "vivarium_pool_takes_total{environment=\"light\",outcome=\"hit\"} 1";
+    assert!(metrics.contains(hit), "{metrics}");
+    // What a session leaves is in none of the next.
+    let _set = session.execute("kept = 7\nopen('left', 'w').write('x')").ok();
+    let next = light(&daemon);
+    assert_eq!(
+        next.value("'kept' in globals(), __import__('os').path.exists('left')"),
+        "(False, False)"
+    );
 }

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod escapes;
+mod hostile;
 mod inside;
 mod refusals;
 mod reports;
@@ -19,8 +20,10 @@ use std::sync::OnceLock;
 use serde_json::json;
 use vivarium_tests::daemon::{Daemon, Setup};
 use vivarium_tests::host::{self, Requirement};
+use vivarium_tests::processes::Process;
 use vivarium_tests::program;
 use vivarium_tests::session::Session;
+use vivarium_tests::wait;
 
 /// The program that stands for the engine's.
 struct Probe(tempfile::TempDir);

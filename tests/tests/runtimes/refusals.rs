@@ -50,6 +50,8 @@ fn commands_ports_and_images_are_refused() {
     let command: Value = json!({"argv": ["/bin/true"]});
     refused(&session.request("POST", "/commands", Some(&command)), "commands are");
     let _ran = other.command(&command).ok();
+    let of_wasm = json!({"argv": ["./program.wasm"]});
+    refused(&session.request("POST", "/commands", Some(&of_wasm)), "commands are");
     let run = |environment: &str| {
         let body = json!({"argv": ["/bin/true"], "environment": environment});
         daemon.request("POST", "/v1/run", Some(&body))
@@ -60,6 +62,26 @@ fn commands_ports_and_images_are_refused() {
     assert_eq!(other.request("GET", "/ports/8000/", None).status, 502, "nothing listens");
     // The session is as it was.
     assert_eq!(attempt(&session, "component"), "code");
+}
+
+#[test]
+fn nothing_makes_an_image_of_a_session() {
+    let Some(probe) = Probe::get() else { return };
+    let daemon =
+        probe.setup().config("environments.default", "template = \"auto\"\nimages = true").start();
+    let _ready = daemon.until_template("ready");
+    let session = light(&daemon);
+    let other = daemon.any_session(&json!({}));
+    for (path, body) in [
+        ("/checkpoints", json!({"name": "a"})),
+        ("/branch", json!({"count": 1})),
+        ("/suspend", json!({})),
+    ] {
+        refused(&session.request("POST", path, Some(&body)), "images are");
+        let made = other.request("POST", path, Some(&body));
+        assert!(made.status < 300, "control: {path}: {}", made.json());
+    }
+    assert_eq!(session.value("component"), "code");
 }
 
 #[test]
