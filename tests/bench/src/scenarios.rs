@@ -29,6 +29,7 @@ mod stdout;
 mod suspend;
 mod sustained;
 mod terminal;
+mod wasm;
 mod work;
 
 use clap::ValueEnum;
@@ -55,6 +56,7 @@ pub enum Scenario {
     Dialects,
     Calls,
     Work,
+    Wasm,
     Ports,
     Egress,
     Packages,
@@ -99,6 +101,7 @@ pub(super) async fn measure(plan: Plan, only: &[Scenario]) -> Result<Report, Ben
             Scenario::Dialects => dialects::measure(&context).await,
             Scenario::Calls => calls::measure(&context).await,
             Scenario::Work => work::measure(&context).await,
+            Scenario::Wasm => wasm::measure(&context).await,
             Scenario::Ports => ports::measure(&context).await,
             Scenario::Egress => egress::measure(&context).await,
             Scenario::Packages => packages::measure(&context).await,
