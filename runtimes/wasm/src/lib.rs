@@ -28,5 +28,7 @@ pub fn engine() -> Result<Engine> {
     let mut config = Config::new();
     config.max_wasm_stack(STACK_BYTES);
     config.async_stack_size(STACK_BYTES + (1 << 20));
+    // CPython calls by pointer all the time, and would ask each time whether the pointer is there.
+    config.table_lazy_init(false);
     Engine::new(&config)
 }
