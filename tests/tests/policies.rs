@@ -38,7 +38,7 @@ fn counting_python() -> Option<PathBuf> {
     };
     let found = std::env::split_paths(&named).chain(["/usr/bin/python3".into()]).find(counts);
     if found.is_none() {
-        writeln!(std::io::stderr(), "skipped: no Python 3.12 in VIVARIUM_TEST_PYTHONS").unwrap();
+        std::io::stderr().write_all(b"SKIPPED: no Python 3.12 in VIVARIUM_TEST_PYTHONS\n").unwrap();
     }
     found
 }

@@ -17,8 +17,8 @@ fn a_kernel_is_not_ready_without_a_report_of_every_layer() {
         return;
     };
     let engine = Report::enforced(Layer::Wasm, "");
-    let with_engine = [&protection[..], &[engine.clone()]].concat();
-    let twice = [&with_engine[..], &[engine.clone()]].concat();
+    let with_engine = [&protection[..], std::slice::from_ref(&engine)].concat();
+    let twice = [&with_engine[..], std::slice::from_ref(&engine)].concat();
     let whole = FromAgent::KernelReady { context, generation, origin, protection: with_engine };
     assert!(Sequence::default().accept(&whole).is_ok());
     protection.swap(0, 1);
