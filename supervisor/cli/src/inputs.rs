@@ -156,7 +156,7 @@ impl CodeOptions {
                 outputs,
                 ..CommandRequest::default()
             };
-            let request = ExecutionRequest::Command(command);
+            let request = ExecutionRequest::Command(Box::new(command));
             let input = if is_open { Input::Open } else { Input::None };
             return Ok(Inputs { setup: None, input, request, end: None });
         }
@@ -190,7 +190,7 @@ impl CodeOptions {
             ..ExecuteRequest::default()
         };
         self.policies.hold(&mut request);
-        Ok(Inputs { setup, input, request: ExecutionRequest::Code(request), end })
+        Ok(Inputs { setup, input, request: ExecutionRequest::Code(Box::new(request)), end })
     }
 
     /// The script, and the part of `rest` that is its arguments.
