@@ -25,7 +25,7 @@
 //! | kernel | 6 | DISPLAY | `u64` execution, `u8` kind: 0 display, 1 update, 2 clear, 3 image, 4 video frame; string id (empty: none), `u32` count, then as often: string MIME type, blob |
 //! | kernel | 7 | ACCOUNT | `u64` execution; string JSON: what its policy noted. Just before DONE |
 //!
-//! A policy is a [`CodePolicy`](vivarium_protocol::message::CodePolicy) as serde writes it:
+//! A policy is a [`CodePolicy`] as serde writes it:
 //! `{"max_work": null, "imports": {"allow": ["math"]}, "audit_events": {"deny": []}, "echo": "last", "prints": false,
 //! "modules": [{"name": "host", "content": "{}"}], "names": {"keep": []}}`. An account has only what its policy asked for:
 //! `{"work": 12, "audit_events": {"open": 3}, "prints": [["1", "'a'"]]}`.
