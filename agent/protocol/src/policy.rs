@@ -185,8 +185,8 @@ pub struct Policy {
     pub ids: Option<SubordinateIds>,
     /// Its home, volumes and built environment. They need the mounts layer.
     pub stores: Vec<StoreMount>,
-    /// Files and directories of distributions that are hidden: an empty one of its kind is in each
-    /// one's place. They need the mounts layer.
+    /// Files and directories of distributions that are hidden: whiteouts are in their places. They
+    /// need the mounts layer.
     pub hidden_paths: Vec<PathBuf>,
 }
 

@@ -179,6 +179,9 @@ pub(super) fn budget(settings: &Settings, results: &Arc<Results>) -> Budget {
     Budget::new(all, tenant, Arc::clone(results) as _)
 }
 
+/// How often the namespace of the ids is tried: a host may be short of processes for a moment.
+const MAX_NAMESPACE_TRIES: usize = 3;
+
 /// The ids that sessions get, in the namespace that their launchers enter to map them; `None` if
 /// none are granted, or none can be had.
 async fn subordinate_ids(settings: &Settings, backend: &dyn Backend) -> Option<Arc<IdPool>> {
@@ -186,7 +189,13 @@ async fn subordinate_ids(settings: &Settings, backend: &dyn Backend) -> Option<A
         return None;
     }
     let ids = IdPool::of_this_host()?;
-    match id_namespace::make(backend, ids.ranges()).await {
+    let mut made = id_namespace::make(backend, ids.ranges()).await;
+    for _ in 1..MAX_NAMESPACE_TRIES {
+        let Err(error) = &made else { break };
+        tracing::debug!(error = error_chain(error), "no namespace for subordinate ids, so far");
+        made = id_namespace::make(backend, ids.ranges()).await;
+    }
+    match made {
         Ok(namespace) => {
             if let Some(namespace) = namespace {
                 ids.are_in(namespace);

@@ -23,6 +23,9 @@ use crate::template::Template;
 /// The tenant of trial sessions: no name that a tenant can have.
 pub(super) const TENANT: &str = "_trial";
 
+/// How often a trial is made that does not fail twice in the same way.
+const MAX_TRIALS: usize = 4;
+
 fn first_plan(settings: &Settings, host: &Host) -> Plan {
     if settings.sandbox.mode == Mode::Off {
         return Plan::off();
@@ -72,7 +75,7 @@ pub(super) async fn prepare(
     };
     loop {
         let network = prepared.network(settings, settings.sandbox.network);
-        let failure = match trial(settings, host, name, &prepared, network).await {
+        let failure = match certain_trial(settings, host, name, &prepared, network).await {
             Ok(protection) => {
                 prepared.protection = protection;
                 try_full(settings, host, name, &mut prepared, passt).await?;
@@ -80,6 +83,9 @@ pub(super) async fn prepare(
             }
             Err(failure) => failure,
         };
+        if failure.transient.is_some() {
+            return Err(StartError::Trial { environment: name.to_owned(), failure });
+        }
         let could_be_ids = matches!(failure.layer, None | Some(Layer::Credentials));
         if prepared.ids.is_some() && could_be_ids {
             // The interpreter may be one that only the daemon's own id can read.
@@ -112,7 +118,7 @@ async fn try_full(
         prepared.passt = Err(NoPasta::new(why, fix));
     }
     if prepared.passt.is_ok() && settings.permits(Network::Full) {
-        match trial(settings, host, name, prepared, Network::Full).await {
+        match certain_trial(settings, host, name, prepared, Network::Full).await {
             Ok(protection) if settings.sandbox.network == Network::Full => {
                 prepared.protection = protection;
             }
@@ -153,6 +159,29 @@ pub fn below_floor(sandbox: &Sandbox, protection: &[Report]) -> Vec<Report> {
             && matches!(report.status, Status::Unavailable | Status::Off)
     });
     missing.cloned().chain(engine).collect()
+}
+
+/// The same again where it fails, until it fails twice in the same way: what is concluded from it
+/// holds for as long as the daemon lives, and a host may be short of something for a moment.
+async fn certain_trial(
+    settings: &Settings,
+    host: &Host,
+    environment: &str,
+    prepared: &Prepared,
+    network: Network,
+) -> Result<Arc<[Report]>, Failure> {
+    let mut result = trial(settings, host, environment, prepared, network).await;
+    for _ in 1..MAX_TRIALS {
+        let Err(failure) = &result else { break };
+        tracing::debug!(environment, %failure, "a trial session failed");
+        let again = trial(settings, host, environment, prepared, network).await;
+        let is_certain = failure.transient.is_none() && again.as_ref().err() == Some(failure);
+        result = again;
+        if is_certain {
+            break;
+        }
+    }
+    result
 }
 
 async fn trial(
@@ -280,3 +309,6 @@ pub(super) fn judge(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
