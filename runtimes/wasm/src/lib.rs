@@ -9,6 +9,7 @@
 pub mod component;
 #[allow(unsafe_code)]
 mod ffi;
+pub mod filter;
 pub mod guest;
 mod imports;
 #[allow(unsafe_code)]

@@ -33,6 +33,43 @@ fn nothing_is_executed_forked_or_connected() {
     check(&session, &[(&own, "works"), ("exec_start", "EBADF"), ("take_start", "EBADF")]);
 }
 
+/// The filter cannot see the path of the one call that it lets through.
+#[test]
+fn the_call_that_starts_the_program_starts_nothing_else() {
+    let Some(probe) = Probe::get() else { return };
+    let has_landlock = host::has(&[Requirement::Landlock]);
+    let missing: &[&[&str]] = &[&["landlock"], &[], &["mounts"]];
+    for missing in missing.iter().take(if has_landlock { 3 } else { 1 }) {
+        let daemon = probe.setup().without(missing).start();
+        let session = light(&daemon);
+        check(
+            &session,
+            &[
+                ("copy_self own", "works"),
+                ("exec_absolute own", "EACCES"),
+                ("copy_self /tmp/own", "works|EACCES"),
+                ("exec_absolute /tmp/own", "EACCES|ENOENT"),
+                ("exec_absolute /bin/true", "EACCES|ENOENT"),
+                ("exec_absolute /proc/self/fd/4", "EACCES|ENOENT|ENOEXEC"),
+                // The program that it is: until it forbids itself the call.
+                ("forbid_exec", "works"),
+                ("exec_absolute own", "EPERM"),
+                (&format!("exec_absolute {}", probe.path().display()), "EPERM"),
+            ],
+        );
+    }
+    // Without both, only the program's own filter is between it and the host's programs.
+    let daemon = probe.setup().without(&["mounts", "landlock"]).start();
+    let session = light(&daemon);
+    check(&session, &[("copy_self own", "works")]);
+    for path in ["own", "/bin/true"] {
+        let became = session.execute(&format!("exec_absolute {path}"));
+        assert_eq!((became.status(), became.cause()), ("killed", "exited"), "control: {became}");
+    }
+    check(&session, &[("forbid_exec", "works"), ("exec_absolute own", "EPERM")]);
+    check(&session, &[("exec_absolute /bin/true", "EPERM")]);
+}
+
 #[test]
 fn the_root_has_the_program_and_nothing_else_of_the_host() {
     let Some(probe) = Probe::get() else { return };

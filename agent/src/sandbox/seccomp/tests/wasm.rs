@@ -53,6 +53,19 @@ fn it_has_nothing_that_a_sessions_has_not_but_its_own_start() {
     }
 }
 
+/// Its program forbids itself its own start by a filter of its own. No other session's code adds any.
+#[test]
+fn its_program_can_add_a_filter() {
+    let add = [PR_SET_SECCOMP as u64, u64::from(SECCOMP_MODE_FILTER), 0, 0, 0, 0];
+    assert_eq!(call_of(WASM, SYS_prctl, add), ALLOW);
+    assert_eq!(call_of(Profile { wasm: false, ..WASM }, SYS_prctl, add), NOT_PERMITTED);
+    let strict = [PR_SET_SECCOMP as u64, u64::from(SECCOMP_MODE_STRICT), 0, 0, 0, 0];
+    for (call, arguments) in [(SYS_prctl, strict), (SYS_seccomp, [0; 6])] {
+        assert_eq!(call_of(WASM, call, arguments), NOT_PERMITTED, "call {call}");
+    }
+    assert_eq!(call_of(WASM, SYS_prctl, with(0, PR_SET_NO_NEW_PRIVS as u64)), ALLOW);
+}
+
 #[test]
 fn the_count_is_of_the_calls_that_are_left() {
     let all = calls::count();
