@@ -90,6 +90,12 @@ static const char *attempt(char *what) {
         return answer;
     }
     if (IS("change_component")) return came_to(pwrite(4, "evil", 4, 0));
+    if (IS("reopen_component")) {
+        int file = open("/proc/self/fd/4", O_RDWR | O_CLOEXEC);
+        const char *word = file < 0 ? strerrorname_np(errno) : came_to(pwrite(file, "evil", 4, 0));
+        if (file >= 0) close(file);
+        return word;
+    }
     if (IS("read")) return opened(with, O_RDONLY);
     if (IS("list")) return opened(with, O_RDONLY | O_DIRECTORY);
     if (IS("write")) return opened(with, O_WRONLY | O_CREAT);

@@ -12,8 +12,8 @@ use wasmtime::{Engine, Result};
 pub fn load(engine: &Engine, file: &File) -> Result<Component> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: the file holds what Component::serialize made, and nobody rewrites it while it is mapped:
-    // `component::open` has checked its owner and mode on this very descriptor, or the supervisor has; it
-    // is replaced by rename only. Wasmtime checks version, features and CPU.
+    // `component::open` has checked its owner and mode on this very descriptor, and it is replaced by rename
+    // only; or the supervisor has, and passes a sealed copy. Wasmtime checks version, features and CPU.
     // JUSTIFICATION: compiling 28 MB in each session takes seconds.
     unsafe { Component::deserialize_file(engine, path) }
 }

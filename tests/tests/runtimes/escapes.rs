@@ -2,6 +2,7 @@
 //! refuses them.
 
 use super::*;
+use vivarium_tests::program::Runner;
 
 /// What only the filter of runtime `wasm` refuses.
 const CALLS: [(&str, &str, &str); 8] = [
@@ -132,16 +133,43 @@ fn landlock_allows_no_more_than_the_program_needs() {
 }
 
 #[test]
-fn the_component_comes_as_a_descriptor_that_cannot_be_written_to() {
+fn the_component_is_a_copy_that_cannot_be_changed() {
     let Some(probe) = Probe::get() else { return };
     let daemon = probe.setup().start();
     let session = light(&daemon);
-    check(&session, &[("component", "code"), ("change_component", "EBADF")]);
-    // Nor can the file be opened anew: it is in no session's root.
+    // By its seals, whoever opens it.
+    check(
+        &session,
+        &[("component", "code"), ("change_component", "EPERM"), ("reopen_component", "EPERM")],
+    );
+    // The file that it was copied from is in no session's root.
     let path = component(&daemon.dir().join("state"));
     assert!(path.is_file());
     check(&session, &[(&format!("write {}", path.display()), "ENOENT|EACCES|EROFS")]);
     check(&session, &[("component", "code")]);
+}
+
+/// Where there is neither an id of the session's own nor Landlock.
+#[test]
+fn the_component_cannot_be_changed_by_the_daemons_own_user() {
+    let Some(probe) = Probe::get() else { return };
+    let setup = Setup::default().runner(Runner::InContainer).without(&["landlock"]);
+    let daemon = setup.config("environments.default", &probe.section()).start();
+    let session = daemon.any_session(&json!({}));
+    check(
+        &session,
+        &[
+            ("write own", "works"),
+            ("component", "code"),
+            ("change_component", "EPERM"),
+            ("reopen_component", "EPERM"),
+        ],
+    );
+    assert_eq!(attempt(&daemon.any_session(&json!({})), "component"), "code");
+    // Of what it was copied from nothing is read again.
+    let path = component(&daemon.dir().join("state"));
+    std::fs::write(&path, "evil").unwrap();
+    assert_eq!(attempt(&daemon.any_session(&json!({})), "component"), "code");
 }
 
 #[test]

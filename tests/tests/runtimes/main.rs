@@ -9,6 +9,7 @@
 mod escapes;
 mod hostile;
 mod inside;
+mod package;
 mod refusals;
 mod reports;
 

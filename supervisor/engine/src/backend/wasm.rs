@@ -1,7 +1,8 @@
-//! Asks the program of the WebAssembly engine what it is, and opens its compiled component.
+//! Asks the program of the WebAssembly engine what it is, and reads its compiled component.
 //!
 //! The component is machine code: whoever can change it runs code in every session's kernel. It is opened
-//! here, outside of sessions, where files still have their owners, and sessions get the descriptor.
+//! here, outside of sessions, where files still have their owners, and sessions get a sealed copy in memory:
+//! none can change it, and a package that replaces the file does not come between the daemon and its sessions.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -84,6 +85,7 @@ pub async fn inspect(
     let answer: Answer = serde_json::from_slice(&answer)
         .map_err(|error| failed(format!("an answer that cannot be read: {error}")))?;
     let component = open_component(&answer.component)
+        .and_then(ProgramFile::copy_of)
         .map_err(|error| failed(format!("{}: {error}", answer.component.display())))?;
     let Answer { engine, engine_version, python, enforced, missing, reads, .. } = answer;
     let interpreter = Interpreter {
@@ -98,7 +100,7 @@ pub async fn inspect(
             missing,
         }),
     };
-    Ok((interpreter, ProgramFile::opened(component)))
+    Ok((interpreter, component))
 }
 
 const MISSING: &str = "it is not there: install the package vivarium-wasm, or name the program in \
@@ -129,7 +131,7 @@ fn open_component(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::os::unix::fs::{FileExt, PermissionsExt, chown, symlink};
 
     use super::*;
 
@@ -188,7 +190,7 @@ mod tests {
         assert!(failed.ends_with("no CPU"), "{failed}");
         assert!(said(&of("echo '{}'")).await.unwrap().contains("cannot be read"));
         let component = dir.path().join("python.cwasm");
-        fs::write(&component, "").unwrap();
+        fs::write(&component, "code").unwrap();
         fs::set_permissions(&component, fs::Permissions::from_mode(0o600)).unwrap();
         let answer = format!(
             r#"{{"engine": "wasmtime", "engine_version": "48.0.1", "python": "3.14.0",
@@ -196,7 +198,12 @@ mod tests {
             component.display()
         );
         let path = of(&format!("cat <<'END'\n{answer}\nEND"));
-        let (interpreter, _) = inspect(&path, dir.path()).await.unwrap();
+        let (interpreter, passed) = inspect(&path, dir.path()).await.unwrap();
+        fs::write(&component, "evil").unwrap();
+        let mut content = [0; 4];
+        let passed = File::from(passed.descriptor().unwrap());
+        passed.read_exact_at(&mut content, 0).unwrap();
+        assert_eq!(&content, b"code", "as it was when it was asked about");
         assert_eq!(interpreter.prefixes, [path]);
         assert_eq!(interpreter.wasm.unwrap().name, "wasmtime 48.0.1");
     }
