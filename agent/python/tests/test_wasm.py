@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 import unittest
@@ -211,6 +212,34 @@ class Own(WasmTest):
     def test_signals_without_a_handler_do_what_they_do(self):
         self.kernel.process.terminate()
         self.assertEqual(self.kernel.process.wait(10), -15)
+
+    def test_a_component_is_compiled_once_for_each_source(self):
+        workdir = pathlib.Path(self.workdir)
+        programs, cache = workdir / "programs", workdir / "cache"
+        programs.mkdir()
+        shutil.copy(WASM + "/vivarium-wasm", programs)
+        source, log = programs / "python.wasm", programs / "log"
+        source.write_bytes(b"source")
+        compiler = programs / "vivarium-wasm-compile"
+        # Compiling takes minutes.
+        compiler.write_text(
+            '#!/bin/sh\necho compiled >>%s\ncp %s/python.cwasm "$2"\nchmod 644 "$2"\n' % (log, WASM)
+        )
+        compiler.chmod(0o755)
+
+        def inspect():
+            command = [str(programs / "vivarium-wasm"), "inspect", "--cache", str(cache)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+            component = pathlib.Path(json.loads(done.stdout)["component"])
+            compiled = [path for path in cache.iterdir() if path.name.startswith("python")]
+            self.assertEqual(compiled, [component])
+            return len(log.read_text().splitlines())
+
+        self.assertEqual([inspect(), inspect()], [1, 1])
+        # An earlier release has an older file.
+        os.utime(source, (1, 1))
+        (cache / "python-6-1-0.cwasm.99").write_bytes(b"half done")
+        self.assertEqual([inspect(), inspect()], [2, 2])
 
     def test_inspect_finds_all_in_force_and_the_interpreter_where_the_guest_expects_it(self):
         command = [WASM + "/vivarium-wasm", "inspect", "--cache", self.workdir + "/cache"]

@@ -1,6 +1,7 @@
 //! `vivarium-wasm kernel` is the kernel of a session; `vivarium-wasm inspect` says what it would be.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -56,6 +57,7 @@ fn kernel(arguments: &[&str]) -> Result<u8> {
 }
 
 fn inspect(cache: &Path) -> Result<u8> {
+    DirBuilder::new().mode(0o700).recursive(true).create(cache)?;
     let engine = engine()?;
     let (path, component) = component::fitting(&engine, cache)?;
     let mut answer: serde_json::Value =
