@@ -1,5 +1,6 @@
 """What holds in the runtime `wasm` alone: its walls, its limits, and what it does for itself."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -7,11 +8,51 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
+import tempfile
+import types
 import unittest
+import unittest.mock
+from typing import Any
 
 from harness import ROOT, WASM, KernelTest
 
 GUEST = ROOT.parent.parent / "runtimes/wasm/guest"
+
+
+class Inspection(unittest.TestCase):
+    """What the guest tries before anything is claimed of it, here where nothing holds."""
+
+    def setUp(self):
+        stand_ins = types.ModuleType("stand_ins")
+        vars(stand_ins)["attach"] = lambda: 7
+        with unittest.mock.patch.dict(sys.modules, stand_ins=stand_ins):
+            spec = importlib.util.spec_from_file_location("inspection", GUEST / "inspection.py")
+            assert spec and spec.loader
+            self.inspection: Any = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(self.inspection)
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.directory = scratch.name + "/inside"
+        os.mkdir(self.directory)
+        pathlib.Path(self.directory, "file").write_text("inside")
+        pathlib.Path(scratch.name, "outside").write_text("outside")
+        pathlib.Path(self.directory, "link").symlink_to("../outside")
+
+    def test_every_attempt_succeeds_where_nothing_holds(self):
+        for name, (_, ways) in self.inspection.attempts(self.directory).items():
+            for function, *args in ways:
+                with self.subTest(name, way=function.__name__, args=args):
+                    function(*args)
+
+    def test_nothing_is_claimed_where_nothing_holds(self):
+        answer = self.inspection.inspect(self.directory)
+        claims = set(self.inspection.attempts(self.directory))
+        self.assertLessEqual(claims, set(answer["missing"].split("; ")))
+        works = "files in preopened directories; signals reach the interpreter"
+        self.assertEqual(answer["enforced"], works)
+        os.unlink(self.directory + "/file")
+        self.assertNotIn("files in", self.inspection.inspect(self.directory)["enforced"])
 
 
 @unittest.skipUnless(WASM, "for the runtime wasm")
@@ -245,6 +286,9 @@ class Own(WasmTest):
         command = [WASM + "/vivarium-wasm", "inspect", "--cache", self.workdir + "/cache"]
         answer = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
         self.assertEqual((answer["missing"], answer["engine"]), ("", "wasmtime"))
-        self.assertIn("no sockets", answer["enforced"])
+        for claim in ("no file but those", "no sockets", "no threads", "no processes"):
+            self.assertIn(claim, answer["enforced"])
+        # What it has tried to get out of.
+        self.assertEqual(os.listdir(self.workdir + "/cache"), [])
         expected = found(r"RUNTIME_AT = (\d+)", (GUEST / "stand_ins.py").read_text())
         self.assertEqual(answer["runtime_at"], int(expected))

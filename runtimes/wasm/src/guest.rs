@@ -1,10 +1,12 @@
 //! One instance of the guest: what it sees, what bounds it, and how it ends.
 
 use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
 
 use wasmtime::component::{Component, Linker, ResourceTable};
-use wasmtime::{Engine, ResourceLimiter, Result, Store};
+use wasmtime::{Engine, ResourceLimiter, Result, Store, bail};
 use wasmtime_wasi::{FsPerms, I32Exit, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use crate::{imports, signals, streams};
@@ -104,11 +106,33 @@ pub fn serve(engine: &Engine, component: &Component, terms: &Terms) -> Result<i3
     }
 }
 
-/// What holds in a guest without directories, as JSON.
+/// What holds in a guest that sees one directory, as JSON. That is made in the directory `cache`, with what the
+/// guest is not to reach beside it.
 ///
 /// # Errors
-/// If it cannot start.
-pub fn inspect(engine: &Engine, component: &Component) -> Result<String> {
-    let terms = Terms { max_memory_bytes: Some(256 << 20), ..Terms::default() };
+/// If the directory cannot be made, or the guest cannot start.
+pub fn inspect(engine: &Engine, component: &Component, cache: &Path) -> Result<String> {
+    let own = cache.canonicalize()?.join(format!("trial-{}", std::process::id()));
+    if own.exists() {
+        // Of a process that was killed.
+        fs::remove_dir_all(&own)?;
+    }
+    let inside = own.join("inside");
+    DirBuilder::new().mode(0o700).recursive(true).create(&inside)?;
+    let answer = in_directory(engine, component, &inside);
+    fs::remove_dir_all(&own)?;
+    answer
+}
+
+fn in_directory(engine: &Engine, component: &Component, inside: &Path) -> Result<String> {
+    fs::write(inside.join("file"), "inside")?;
+    fs::write(inside.with_file_name("outside"), "outside")?;
+    symlink("../outside", inside.join("link"))?;
+    let Some(directory) = inside.to_str() else { bail!("{} is not UTF-8", inside.display()) };
+    let terms = Terms {
+        max_memory_bytes: Some(256 << 20),
+        directories: vec![directory.to_owned()],
+        ..Terms::default()
+    };
     block_on(call(engine, component, &terms, "inspect"))
 }

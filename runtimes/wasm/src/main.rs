@@ -61,7 +61,7 @@ fn inspect(cache: &Path) -> Result<u8> {
     let engine = engine()?;
     let (path, component) = component::fitting(&engine, cache)?;
     let mut answer: serde_json::Value =
-        serde_json::from_str(&guest::inspect(&engine, &component)?)?;
+        serde_json::from_str(&guest::inspect(&engine, &component, cache)?)?;
     answer["engine"] = "wasmtime".into();
     answer["engine_version"] = ENGINE_VERSION.into();
     answer["component"] = path.to_string_lossy().into();
