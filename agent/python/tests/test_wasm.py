@@ -250,6 +250,17 @@ class Own(WasmTest):
                 kernel.control.close()
                 self.assertEqual(kernel.process.wait(5), 0)
 
+    def test_a_guest_has_one_timer_however_often_it_asks(self):
+        self.run_ok(
+            "import time\nattach = time.sleep.__globals__['attach']\nfor _ in range(100): attach()"
+        )
+        timers = pathlib.Path("/proc/%d/timers" % self.kernel.process.pid).read_text()
+        self.assertEqual(timers.count("ID:"), 1, timers)
+        self.assertEqual(
+            self.kernel.run("print('go')\nwhile True: pass", 1).completion, "interrupted"
+        )
+        self.assert_usable()
+
     def test_signals_without_a_handler_do_what_they_do(self):
         self.kernel.process.terminate()
         self.assertEqual(self.kernel.process.wait(10), -15)

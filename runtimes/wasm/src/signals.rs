@@ -9,11 +9,14 @@
 //! tear a frame.
 
 mod places;
+mod timer;
 
 use std::io;
 use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+
+use self::timer::retry_in;
 
 /// asm-generic/fcntl.h; libc does not name it.
 const F_SETSIG: i32 = 10;
@@ -54,7 +57,6 @@ static PENDING: AtomicU64 = AtomicU64::new(0);
 static UNSEEN: AtomicU64 = AtomicU64::new(0);
 static HOLDS: AtomicBool = AtomicBool::new(false);
 static HOLD_UNTIL: AtomicU64 = AtomicU64::new(0);
-static TIMER: AtomicPtr<libc::c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// A word of the guest's memory.
 fn word(at: u32) -> Option<&'static AtomicU32> {
@@ -144,26 +146,8 @@ fn listen() -> io::Result<()> {
                 return Err(io::Error::last_os_error());
             }
         }
-        let mut event: libc::sigevent = std::mem::zeroed();
-        event.sigev_notify = libc::SIGEV_SIGNAL;
-        event.sigev_signo = libc::SIGRTMIN();
-        let mut timer: libc::timer_t = ptr::null_mut();
-        if libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        TIMER.store(timer, SeqCst);
     }
-    Ok(())
-}
-
-fn retry_in(nanoseconds: i64) {
-    // SAFETY: TIMER is what timer_create gave; async-signal-safe.
-    // JUSTIFICATION: rustix has no timers.
-    unsafe {
-        let mut when: libc::itimerspec = std::mem::zeroed();
-        when.it_value.tv_nsec = nanoseconds;
-        libc::timer_settime(TIMER.load(SeqCst), 0, &when, ptr::null_mut());
-    }
+    timer::make()
 }
 
 /// Ends this process once the other end of the control socket is gone, whatever the guest does meanwhile: a loop of tenant code
