@@ -47,7 +47,7 @@ mod tests {
     }
 
     /// Calls without effect, each with the error that it has without a filter.
-    fn attempts() -> [Option<i32>; 4] {
+    fn attempts() -> [Option<i32>; 7] {
         let none = ptr::null::<u8>();
         let path = c"/nonexistent/program".as_ptr();
         let mode = libc::c_ulong::from(libc::SECCOMP_MODE_FILTER);
@@ -66,6 +66,9 @@ mod tests {
                 )),
                 failed(libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, none)),
                 failed(libc::syscall(libc::SYS_prctl, libc::PR_SET_SECCOMP, mode, none)),
+                failed(libc::syscall(libc::SYS_fcntl, -1, libc::F_SETOWN, 0)),
+                failed(libc::syscall(libc::SYS_fcntl, -1, 10, 0)), // F_SETSIG
+                failed(libc::syscall(libc::SYS_fcntl, -1, 15, none)), // F_SETOWN_EX
             ]
         }
     }
@@ -85,10 +88,13 @@ mod tests {
         }
         let run = || Command::new("/bin/true").status().map_err(|error| error.raw_os_error());
         assert!(run().unwrap().success());
-        let [absent, fault] = [libc::ENOENT, libc::EFAULT].map(Some);
-        assert_eq!(attempts(), [absent, absent, fault, fault], "control");
+        let [absent, fault, closed] = [libc::ENOENT, libc::EFAULT, libc::EBADF].map(Some);
+        let control = [absent, absent, fault, fault, closed, closed, closed];
+        assert_eq!(attempts(), control);
         crate::filter::install().unwrap();
-        assert_eq!(attempts(), [Some(libc::EPERM); 4]);
+        assert_eq!(attempts(), [Some(libc::EPERM); 7]);
+        let file = std::fs::File::open("/dev/null").unwrap();
+        rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::NONBLOCK).unwrap();
         assert_eq!(run().err(), Some(Some(libc::EPERM)));
         std::fs::read("/proc/self/status").unwrap();
     }

@@ -1,5 +1,5 @@
 //! What this program forbids itself once it has started. The session's filter has to let it be executed, by a call
-//! whose path no filter can see, and lets it add this one.
+//! whose path no filter can see, and have its control socket signal it, and lets it add this one.
 
 use std::io;
 
@@ -19,6 +19,12 @@ const X32: u32 = 0x4000_0000;
 const NUMBER: u32 = 0;
 const OF_ARCHITECTURE: u32 = 4;
 const FIRST_ARGUMENT: u32 = 16;
+const SECOND_ARGUMENT: u32 = 24;
+
+/// Commands of fcntl(2) that have a descriptor send signals to others: asm-generic/fcntl.h, where libc has none.
+const SIGNALLING: [i32; 3] = [libc::F_SETOWN, F_SETSIG, F_SETOWN_EX];
+const F_SETSIG: i32 = 10;
+const F_SETOWN_EX: i32 = 15;
 
 // Instructions of linux/bpf_common.h: BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_JEQ, BPF_JMP | BPF_JGE, BPF_RET.
 const LOAD: u16 = 0x20;
@@ -28,7 +34,7 @@ const ANSWER: u16 = 0x06;
 
 const REFUSED: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
 
-/// Forbids this process to execute a program, and to add a filter.
+/// Forbids this process to execute a program, to have a descriptor send signals, and to add a filter.
 pub fn install() -> io::Result<()> {
     ffi::add_filter(&mut program())
 }
@@ -46,6 +52,7 @@ fn program() -> Vec<sock_filter> {
         made.extend(refuse_if(number(call)));
     }
     made.extend(refuse_argument(libc::SYS_prctl, FIRST_ARGUMENT, &[libc::PR_SET_SECCOMP]));
+    made.extend(refuse_argument(libc::SYS_fcntl, SECOND_ARGUMENT, &SIGNALLING));
     made.push(step(ANSWER, libc::SECCOMP_RET_ALLOW, 0, 0));
     made
 }

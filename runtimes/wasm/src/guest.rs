@@ -9,7 +9,7 @@ use wasmtime::component::{Component, Linker, ResourceTable};
 use wasmtime::{Engine, ResourceLimiter, Result, Store, bail};
 use wasmtime_wasi::{FsPerms, I32Exit, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
-use crate::{imports, signals, streams};
+use crate::{imports, streams};
 
 /// What a guest may use.
 #[derive(Debug, Default)]
@@ -96,7 +96,6 @@ fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
 /// # Errors
 /// If it cannot start, or ended by a trap.
 pub fn serve(engine: &Engine, component: &Component, terms: &Terms) -> Result<i32> {
-    signals::end_with_control()?;
     match block_on(call::<u32>(engine, component, terms, "run")) {
         Ok(_) => Ok(0),
         Err(error) => match error.downcast_ref::<I32Exit>() {

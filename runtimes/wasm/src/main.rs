@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use vivarium_wasm::guest::{self, Terms};
-use vivarium_wasm::{component, engine, filter};
+use vivarium_wasm::{component, confine, engine};
 use wasmtime::{Result, bail};
 
 const USAGE: &str =
@@ -49,7 +49,7 @@ fn kernel(arguments: &[&str]) -> Result<u8> {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect(),
     };
-    filter::install()?;
+    confine()?;
     let engine = engine()?;
     // Opened once more, by its own descriptor: std has no safe way to take over one that was inherited.
     let component = component::passed(&engine, &File::open("/proc/self/fd/4")?)?;

@@ -18,8 +18,6 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
 use self::timer::retry_in;
 
-/// asm-generic/fcntl.h; libc does not name it.
-const F_SETSIG: i32 = 10;
 /// The socket to the agent.
 pub const CONTROL: i32 = 3;
 /// Python handles these; the default action of the others is the process's.
@@ -42,6 +40,8 @@ const NOTING_NS_PER_BYTE: u64 = 4;
 const RETRY_NS: i64 = 100_000;
 /// When the guest should have seen a signal. It may have written back what it read before, and lost it.
 const SEEN_NS: i64 = 5_000_000;
+/// A signal that does not end the process by then has a default action that does not.
+const DIES_WITHIN_NS: i64 = 100_000_000;
 
 /// The guest's memory; null until it has said where its signals are.
 static BASE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
@@ -164,7 +164,6 @@ pub fn end_with_control() -> io::Result<()> {
         let flags = libc::fcntl(CONTROL, libc::F_GETFL);
         libc::sigaction(libc::SIGIO, &action, ptr::null_mut()) == 0
             && libc::fcntl(CONTROL, libc::F_SETOWN, libc::getpid()) == 0
-            && libc::fcntl(CONTROL, F_SETSIG, 0) == 0
             && libc::fcntl(CONTROL, libc::F_SETFL, flags | libc::O_ASYNC) == 0
     };
     done.then_some(()).ok_or_else(io::Error::last_os_error)
@@ -307,16 +306,29 @@ pub fn write(fd: i32, data: &[u8]) -> io::Result<usize> {
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
-/// Ends this process by a signal's default action, if it has one that does.
-pub fn die_of(signal: u32) {
+/// Ends this process by a signal's default action, if it has one that does. By a timer: the session's filter has no
+/// call that sends a signal.
+fn die_of(signal: u32) {
     let signal = i32::try_from(signal).unwrap_or(0);
-    // SAFETY: resets the action of one signal and raises that; numbers that are none fail.
+    // SAFETY: resets the action of one signal; numbers that are none fail. Where there can be no timer, ends this
+    // process at once; both are async-signal-safe.
     // JUSTIFICATION: no safe way.
-    if signal != 0 {
-        unsafe {
-            libc::signal(signal, libc::SIG_DFL);
-            libc::raise(signal);
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        if timer::send(signal).is_err() {
+            libc::_exit(128 + signal);
         }
+    }
+}
+
+/// The same, and waits for it.
+pub fn end_by(signal: u32) {
+    if signal != 0 {
+        die_of(signal);
+        let end = libc::timespec { tv_sec: 0, tv_nsec: DIES_WITHIN_NS };
+        // SAFETY: reads `end`.
+        // JUSTIFICATION: std's sleep goes on after a signal.
+        unsafe { libc::nanosleep(&end, ptr::null_mut()) };
     }
 }
 

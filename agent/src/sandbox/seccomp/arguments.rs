@@ -61,7 +61,7 @@ pub(super) fn rules(call: c_long, profile: Profile) -> Rules {
         libc::SYS_fadvise64 => files::advice(),
         libc::SYS_fchmod => files::mode(1),
         libc::SYS_fchmodat | FCHMODAT2 => files::mode(2),
-        libc::SYS_fcntl => files::control(),
+        libc::SYS_fcntl => files::control(profile.wasm),
         libc::SYS_openat => files::open(2, 3),
         libc::SYS_preadv2 | libc::SYS_pwritev2 => files::vectored(),
         #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! The POSIX timer by which a signal that has to wait is tried again. A part of [`super`], where unsafe code may stand.
+//! The POSIX timer by which a signal that has to wait is tried again, and those by which the process ends. A part of [`super`], where unsafe code may stand.
 
 use std::io;
 use std::ptr;
@@ -22,6 +22,12 @@ pub(super) fn retry_in(nanoseconds: i64) {
     if let Some(timer) = TIMER.get() {
         start(*timer as libc::timer_t, nanoseconds);
     }
+}
+
+/// Has a signal come now.
+pub(super) fn send(signal: i32) -> io::Result<()> {
+    start(create(signal)?, 1);
+    Ok(())
 }
 
 /// A timer that sends this process a signal.
