@@ -6,10 +6,12 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 import types
 import unittest
 import unittest.mock
@@ -259,6 +261,23 @@ class Own(WasmTest):
         self.assertEqual(
             self.kernel.run("print('go')\nwhile True: pass", 1).completion, "interrupted"
         )
+        self.assert_usable()
+
+    def test_signals_that_wait_do_not_wake_an_idle_kernel(self):
+        self.run_ok("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])")
+        process = self.kernel.process.pid
+
+        def woken():
+            status = pathlib.Path("/proc/%d/status" % process).read_text()
+            return int(found(r"\nvoluntary_ctxt_switches:\s+(\d+)", status))
+
+        for number in (signal.SIGINT, signal.SIGUSR1):
+            with self.subTest(number):
+                os.kill(process, number)
+                time.sleep(0.3)
+                before = woken()
+                time.sleep(1)
+                self.assertLess(woken() - before, 100)
         self.assert_usable()
 
     def test_signals_without_a_handler_do_what_they_do(self):

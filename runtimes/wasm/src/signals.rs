@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
 use self::timer::retry_in;
+pub use self::timer::{get_timer, set_timer};
 
 /// The socket to the agent.
 pub const CONTROL: i32 = 3;
@@ -215,7 +216,14 @@ fn deliver() {
     if pending == 0 && unseen == 0 {
         return;
     }
-    if HOLDS.load(SeqCst) || cpu_ns() < HOLD_UNTIL.load(SeqCst) {
+    if HOLDS.load(SeqCst) {
+        // The call may not have begun, and is then to be interrupted. What the guest blocks can wait for its end.
+        if has_signal() {
+            retry_in(RETRY_NS);
+        }
+        return;
+    }
+    if cpu_ns() < HOLD_UNTIL.load(SeqCst) {
         return retry_in(RETRY_NS);
     }
     let (handlers, blocked, mailbox) = (HANDLERS.load(SeqCst), blocked(), MAILBOX.load(SeqCst));
@@ -347,36 +355,6 @@ pub fn sleep(nanoseconds: u64) {
     // JUSTIFICATION: std's sleep goes on after a signal.
     unsafe { libc::nanosleep(&spec, ptr::null_mut()) };
     deliver();
-}
-
-fn timeval(microseconds: u64) -> libc::timeval {
-    let [seconds, rest] = [microseconds / 1_000_000, microseconds % 1_000_000];
-    libc::timeval {
-        tv_sec: i64::try_from(seconds).unwrap_or(i64::MAX),
-        tv_usec: i64::try_from(rest).unwrap_or(0),
-    }
-}
-
-fn microseconds(time: libc::timeval) -> u64 {
-    u64::try_from(time.tv_sec * 1_000_000 + time.tv_usec).unwrap_or(0)
-}
-
-/// Sets the timer of SIGALRM. Returns what was left, and its interval.
-pub fn set_timer(first: u64, interval: u64) -> (u64, u64) {
-    let new = libc::itimerval { it_value: timeval(first), it_interval: timeval(interval) };
-    let mut old = new;
-    // SAFETY: reads `new`, writes `old`.
-    // JUSTIFICATION: no safe wrapper.
-    unsafe { libc::setitimer(libc::ITIMER_REAL, &new, &mut old) };
-    (microseconds(old.it_value), microseconds(old.it_interval))
-}
-
-pub fn get_timer() -> (u64, u64) {
-    let mut now = libc::itimerval { it_value: timeval(0), it_interval: timeval(0) };
-    // SAFETY: writes `now`.
-    // JUSTIFICATION: no safe wrapper.
-    unsafe { libc::getitimer(libc::ITIMER_REAL, &mut now) };
-    (microseconds(now.it_value), microseconds(now.it_interval))
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The POSIX timer by which a signal that has to wait is tried again, and those by which the process ends. A part of [`super`], where unsafe code may stand.
+//! The POSIX timer by which a signal that has to wait is tried again, those by which the process ends,
+//! and the guest's. A part of [`super`], where unsafe code may stand.
 
 use std::io;
 use std::ptr;
@@ -53,4 +54,34 @@ fn start(timer: libc::timer_t, nanoseconds: i64) {
         when.it_value.tv_nsec = nanoseconds;
         libc::timer_settime(timer, 0, &when, ptr::null_mut());
     }
+}
+
+fn timeval(microseconds: u64) -> libc::timeval {
+    let [seconds, rest] = [microseconds / 1_000_000, microseconds % 1_000_000];
+    libc::timeval {
+        tv_sec: i64::try_from(seconds).unwrap_or(i64::MAX),
+        tv_usec: i64::try_from(rest).unwrap_or(0),
+    }
+}
+
+fn microseconds(time: libc::timeval) -> u64 {
+    u64::try_from(time.tv_sec * 1_000_000 + time.tv_usec).unwrap_or(0)
+}
+
+/// Sets the timer of SIGALRM. Returns what was left, and its interval.
+pub fn set_timer(first: u64, interval: u64) -> (u64, u64) {
+    let new = libc::itimerval { it_value: timeval(first), it_interval: timeval(interval) };
+    let mut old = new;
+    // SAFETY: reads `new`, writes `old`.
+    // JUSTIFICATION: no safe wrapper.
+    unsafe { libc::setitimer(libc::ITIMER_REAL, &new, &mut old) };
+    (microseconds(old.it_value), microseconds(old.it_interval))
+}
+
+pub fn get_timer() -> (u64, u64) {
+    let mut now = libc::itimerval { it_value: timeval(0), it_interval: timeval(0) };
+    // SAFETY: writes `now`.
+    // JUSTIFICATION: no safe wrapper.
+    unsafe { libc::getitimer(libc::ITIMER_REAL, &mut now) };
+    (microseconds(now.it_value), microseconds(now.it_interval))
 }
