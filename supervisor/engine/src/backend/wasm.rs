@@ -12,7 +12,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
-use nix::unistd::geteuid;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, geteuid};
 use serde::Deserialize;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -23,7 +24,8 @@ use super::inspect::{InspectError, read_all};
 use super::program::ProgramFile;
 use crate::settings::AgentBinary;
 
-/// How long it may take: a component that does not fit this CPU is compiled anew.
+/// How long it may take: a component that does not fit this CPU is compiled anew. vivarium.service gives the daemon
+/// longer to start.
 const WITHIN: Duration = Duration::from_secs(180);
 
 const NAME: &str = "vivarium-wasm";
@@ -57,6 +59,14 @@ pub async fn inspect(
     path: &Path,
     cache: &Path,
 ) -> Result<(Interpreter, ProgramFile), InspectError> {
+    inspect_within(path, cache, WITHIN).await
+}
+
+async fn inspect_within(
+    path: &Path,
+    cache: &Path,
+    within: Duration,
+) -> Result<(Interpreter, ProgramFile), InspectError> {
     let failed = |reason: String| InspectError::Wasm { path: path.to_owned(), reason };
     let mut child = Command::new(path)
         .args(["inspect", "--cache"])
@@ -73,11 +83,16 @@ pub async fn inspect(
             io::ErrorKind::NotFound => failed(MISSING.to_owned()),
             _ => failed(format!("execute it: {error}")),
         })?;
+    let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let all = async { tokio::join!(read_all(stdout), read_all(stderr), child.wait()) };
-    let (answer, complaint, status) = timeout(WITHIN, all)
-        .await
-        .map_err(|_| failed(format!("no answer within {} s", WITHIN.as_secs())))?;
+    let Ok((answer, complaint, status)) = timeout(within, all).await else {
+        // With its compiler, which would go on without it.
+        if let Some(Err(errno)) = group.map(|group| killpg(group, Signal::SIGKILL)) {
+            tracing::warn!(%errno, path = %path.display(), "what takes too long could not be killed");
+        }
+        return Err(failed(format!("no answer within {} s", within.as_secs())));
+    };
     let status = status.map_err(|error| failed(error.to_string()))?;
     if !status.success() {
         return Err(failed(String::from_utf8_lossy(&complaint).trim().to_owned()));
@@ -172,6 +187,35 @@ mod tests {
         let beside = dir.path().join(NAME);
         fs::write(&beside, "").unwrap();
         assert_eq!(program(&agent, None), beside);
+    }
+
+    #[tokio::test]
+    async fn what_takes_too_long_ends_with_all_that_it_has_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let (program, started) = (dir.path().join("program"), dir.path().join("started"));
+        let script = format!("#!/bin/sh\nsleep 1000 &\necho $! >{}\nwait\n", started.display());
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let within = Duration::from_secs(2);
+        let failed = inspect_within(&program, dir.path(), within).await.err().unwrap().to_string();
+        assert!(failed.ends_with("no answer within 2 s"), "{failed}");
+        let child = fs::read_to_string(&started).unwrap();
+        let stat = Path::new("/proc").join(child.trim()).join("stat");
+        // Gone, or a zombie until somebody waits for it.
+        let is_alive = || fs::read_to_string(&stat).is_ok_and(|text| !text.contains(") Z "));
+        let until = std::time::Instant::now() + Duration::from_secs(20);
+        while is_alive() && std::time::Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(!is_alive());
+    }
+
+    #[test]
+    fn the_unit_gives_a_daemon_longer_than_the_compiler_has() {
+        let unit = include_str!("../../../../systemd/vivarium.service");
+        let line = unit.lines().find_map(|line| line.strip_prefix("TimeoutStartSec=")).unwrap();
+        let minutes: u64 = line.strip_suffix("min").unwrap().parse().unwrap();
+        assert!(Duration::from_secs(60 * minutes) > WITHIN + Duration::from_secs(60), "{line}");
     }
 
     #[tokio::test]
