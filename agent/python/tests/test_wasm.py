@@ -226,6 +226,34 @@ class Own(WasmTest):
         self.assertGreater(len(answer.displays), 100)
         self.assert_usable()
 
+    def test_select_and_poll_wait_and_can_be_interrupted(self):
+        code = """
+            import select, selectors, time
+            file = open('file', 'w+')
+            def took(function, *args):
+                began = time.monotonic()
+                return function(*args), time.monotonic() - began >= 0.05
+            poll = select.poll()
+            nothing = took(select.select, [], [], [], 0.05), took(poll.poll, 50)
+            poll.register(file, select.POLLOUT)
+            selector = selectors.DefaultSelector(); selector.register(file, selectors.EVENT_WRITE)
+            ready = select.select([file], iter([file]), [], 9), poll.poll(9000) == [(file.fileno(), select.POLLOUT)]
+            ready[0] == ([file], [file], []), ready[1], len(selector.select(9)), nothing
+        """
+        code = "\n".join(line[12:] for line in code.splitlines())
+        waited = "((([], [], []), True), ([], True))"
+        self.assert_value(code, "(True, True, 1, %s)" % waited)
+        self.run_error("select.select([], [], [], -1)", "ValueError")
+        for call in ("select.select([], [], [], 1000)", "select.select([], [], [])"):
+            with self.subTest(call):
+                self.assertEqual(
+                    self.kernel.run("print('go')\n" + call, 1).completion, "interrupted"
+                )
+        self.assertEqual(
+            self.kernel.run("print('go')\nselect.poll().poll()", 1).completion, "interrupted"
+        )
+        self.assert_usable()
+
     def test_a_signal_handler_can_release_a_lock(self):
         self.assert_value(
             "import signal, threading\nlock = threading.Lock(); lock.acquire()\n"
