@@ -157,6 +157,32 @@ fn unsafe_code_is_in_one_module_and_the_c_abi_edge() {
     }
 }
 
+/// What makes the code of every session of runtime `wasm` is what it was when it was chosen.
+#[test]
+fn the_maker_of_the_component_is_named_by_its_hashes() {
+    let requirements = text("runtimes/wasm/requirements.txt").replace("\\\n", "");
+    for line in requirements.lines().filter(|line| !line.starts_with('#')) {
+        let hashes = line.matches(" --hash=sha256:").count();
+        assert!(line.contains("==") && hashes == 2, "one for each architecture: {line}");
+    }
+    let build = text("runtimes/wasm/build");
+    for option in ["--require-hashes", "--no-deps", "--only-binary :all:"] {
+        assert!(build.contains(option), "{option}");
+    }
+}
+
+#[test]
+fn a_release_has_every_debian_package() {
+    let (page, gate) = (text("docs/releasing.md"), text(".ci/run"));
+    for script in ["systemd/deb/build", "systemd/deb/build-wasm"] {
+        assert!(program::workspace().join(script).is_file());
+        assert!(page.contains(&format!("$({script}")), "{script}");
+    }
+    assert!(gate.contains("$(systemd/deb/build-wasm target/wasm"));
+    let sums = page.lines().find(|line| line.contains("sha256sum")).unwrap();
+    assert!(sums.contains("vivarium{,-wasm}_"), "{sums}");
+}
+
 /// Crates whose top-level modules use each other in one direction only.
 const WITHOUT_CIRCLES: [&str; 10] = [
     "agent/src",
