@@ -66,14 +66,16 @@ def hidden(os, names):
 
 
 def package_directories(path):
-    """Those of the path, and those that code can add to it, as an environment's base has them."""
+    """Those of the path, and those that code can add to it, as an environment's base has them. Both
+    as named and as resolved, as sessions are shown both."""
     import glob
 
     found = [entry for entry in sys.path if path.isdir(entry)]
     # The mounts layer shows /usr to every session.
     for prefix in (*own_prefixes(), "/usr", "/usr/local"):
         found += glob.glob(glob.escape(prefix) + "/lib*/python3*/*-packages")
-    return sorted({path.realpath(directory) for directory in found})
+    forms = [path.normpath(directory) for directory in found if path.isabs(directory)]
+    return sorted({*forms, *map(path.realpath, found)})
 
 
 def own_prefixes():

@@ -9,6 +9,8 @@ import unittest
 
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "kernel", "inspect_interpreter.py")
 
+LIBRARIES = ("lib", "lib64") if sys.maxsize > 1 << 32 else ("lib",)
+
 
 class Hidden(unittest.TestCase):
     def setUp(self):
@@ -75,6 +77,13 @@ class Hidden(unittest.TestCase):
         found = ["project/package", "__editable__.gone-1.pth", "gone-1.dist-info"]
         self.assertEqual(self.hidden("gone"), (found, []))
 
+    def test_paths_through_links_are_named_both_ways(self):
+        self.install("gone-1", "gone/__init__.py")
+        os.symlink(self.root, os.path.join(self.root, "link"))
+        linked = os.path.join(self.root, "link", "site-packages")
+        found = ["link/gone", "link/gone-1.dist-info", "gone", "gone-1.dist-info"]
+        self.assertEqual(self.hidden("gone", path=linked), (found, []))
+
     def test_programs_and_what_an_environment_is_based_on_are_hidden_but_never_python(self):
         environment = os.path.join(self.root, "environment")
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
@@ -89,8 +98,9 @@ class Hidden(unittest.TestCase):
             "%s,,\n../../../bin/python3,,\n../../../../outside,,\n" % program,
         )
         found, missing = self.hidden("gone", interpreter=interpreter, path="/nonexistent")
-        metadata = "environment/lib/%s/gone-1.dist-info" % version
-        self.assertEqual((found, missing), (["environment/bin/gone", metadata], []))
+        # lib64 is a link to lib.
+        metadata = ["environment/%s/%s/gone-1.dist-info" % (lib, version) for lib in LIBRARIES]
+        self.assertEqual((found, missing), (["environment/bin/gone", *metadata], []))
         # What only the base has is not on the path, and any code could add it.
         base = subprocess.run(
             [sys.executable, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],

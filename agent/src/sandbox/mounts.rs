@@ -191,8 +191,8 @@ pub(super) fn take_stores(context: &Context) -> Result<Vec<OwnedFd>, LayerError>
     stores.iter().map(|store| detached(&store.source, access(store.read_only))).collect()
 }
 
-/// What of the host is to be seen, `/etc` apart: taken while the host's tree is still whole.
-fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
+/// Paths of the host that are to be seen, `/etc` and devices apart.
+fn trees(context: &Context) -> Vec<PathBuf> {
     let policy = &context.policy;
     let configured = policy.interpreter.prefixes.iter().chain(&policy.read_paths);
     let mut trees: Vec<PathBuf> = configured.cloned().collect();
@@ -200,6 +200,12 @@ fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
         trees.extend(system_paths::READ_EXECUTE.iter().map(PathBuf::from));
         trees.push(PathBuf::from(system_paths::SYS_CPU));
     }
+    trees
+}
+
+/// What of the host is to be seen, `/etc` apart: taken while the host's tree is still whole.
+fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
+    let mut trees = trees(context);
     // A path below another that is there already would only be bound twice; outer ones first.
     trees.sort();
     trees.dedup();
