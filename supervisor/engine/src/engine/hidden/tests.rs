@@ -65,8 +65,6 @@ async fn the_same_distributions_are_asked_for_once() {
 async fn nobody_asks_for_a_session_that_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = with_agent(dir.path(), FOUND);
-    let allowed_environments = Some(vec!["other".to_owned()]);
-    settings.tenants.insert("no".into(), Tenant { allowed_environments, ..Tenant::default() });
     let quotas = Quotas {
         session_rate: Some(Rate { count: 1, per: Duration::from_hours(1) }),
         ..Quotas::default()
@@ -83,6 +81,23 @@ async fn nobody_asks_for_a_session_that_is_refused() {
     engine.inner.draining.store(true, Ordering::SeqCst);
     assert_eq!(refused(T, without("b", "gone")).await.code(), "draining");
     assert!(asked(dir.path()).is_empty(), "{:?}", asked(dir.path()));
+}
+
+/// Neither what it has, nor what is missing.
+#[tokio::test]
+async fn a_tenant_learns_nothing_of_an_environment_that_it_may_not_use() {
+    let dir = tempfile::tempdir().unwrap();
+    for lines in [FOUND, MISSING] {
+        let mut settings = with_agent(dir.path(), lines);
+        let allowed_environments = Some(vec!["other".to_owned()]);
+        settings.tenants.insert(T.into(), Tenant { allowed_environments, ..Tenant::default() });
+        let (engine, _) = echoing(settings);
+        let refused = engine.create(T, without("a", "gone-it")).await.unwrap_err();
+        assert_eq!(field(&refused), "environment", "{refused}");
+        let control = engine.create("free", without("a", "gone-it")).await;
+        assert_eq!(control.is_ok(), lines == FOUND, "{control:?}");
+    }
+    assert_eq!(asked(dir.path()).len(), 2, "the controls alone");
 }
 
 #[tokio::test]
