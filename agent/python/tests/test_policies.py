@@ -213,6 +213,29 @@ class AuditEvents(PolicyTest):
         self.held("import colorsys, wave", audit_events=deny)
         self.run_ok("open('/dev/null').close()")
 
+    def test_a_list_of_imports_changes_no_event(self):
+        code = "import colorsys, wave\nimport importlib\nimportlib.import_module('this')"
+        counts = []
+        for imports in (
+            None,
+            {"deny": ["socket"]},
+            {"allow": ["colorsys", "wave", "importlib", "this"]},
+        ):
+            kernel = self.start()
+            answer = kernel.run(code, policy={"imports": imports, "audit_events": {"deny": []}})
+            self.assertEqual(answer.completion, "ok", answer)
+            counts.append(answer.account["audit_events"])
+        self.assertGreaterEqual(counts[0]["import"], 2)
+        self.assertEqual(counts, counts[:1] * 3)
+        for imports in (None, {"allow": ["colorsys"]}):
+            kernel = self.start()
+            policy = {"imports": imports, "audit_events": {"deny": ["import"]}}
+            answer = kernel.run("import colorsys", policy=policy)
+            self.assertEqual(answer.exception, "PermissionError", answer)
+            self.assertIn("'import' is denied", answer.message)
+            policy["audit_events"] = {"deny": ["open"]}
+            self.assertEqual(kernel.run("import colorsys", policy=policy).completion, "ok")
+
     def test_there_are_so_many_names_and_no_more(self):
         code = "import sys\nfor i in range(300): sys.audit('é\\x01 %d' % i * 50)"
         counts = self.held(code, audit_events={"deny": []}).account["audit_events"]
