@@ -69,6 +69,19 @@ class Hidden(unittest.TestCase):
         self.assertEqual(self.hidden("listed")[0], ["Listed-1.egg-info", "_x.cpython-312.so"])
         self.assertEqual(self.hidden("a-bc"), ([], ["a-bc"]))
 
+    def test_a_distribution_of_which_only_metadata_is_found_is_missing(self):
+        self.write("Foo-1.0.egg-info")
+        self.write("bar.py")
+        self.assertEqual(self.hidden("foo")[1], ["foo"])
+        # Found whole elsewhere, the rest of it would stay.
+        other = os.path.join(self.root, "other")
+        self.site, first = other, self.site
+        self.install("foo-2", "foo/__init__.py")
+        self.assertEqual(self.hidden("foo", path=other)[1], [])
+        self.assertEqual(self.hidden("foo", path=first + ":" + other)[1], ["foo"])
+        os.rename(os.path.join(first, "bar.py"), os.path.join(first, "foo.py"))
+        self.assertEqual(self.hidden("foo", path=first)[1], [])
+
     def test_sources_of_an_editable_distribution_are_hidden(self):
         source = os.path.join(self.root, "project")
         os.makedirs(os.path.join(source, "package"))

@@ -131,7 +131,9 @@ impl Engine {
         if let Some(missing) = found.missing.first() {
             let is_it = |name: &&String| normalized(name).as_ref() == Some(missing);
             let name = names.iter().find(is_it).unwrap_or(missing);
-            return Err(refused(format!("environment {environment:?} has no {name:?}")));
+            return Err(refused(format!(
+                "environment {environment:?} has no {name:?} that tells which files are its own"
+            )));
         }
         inspections.keep(key, found.hidden.clone());
         Ok(found.hidden)
