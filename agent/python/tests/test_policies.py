@@ -115,11 +115,16 @@ class Lifetime(PolicyTest):
             "import signal\ndef late(*a): raise TimeoutError\nsignal.signal(signal.SIGALRM, late)"
         )
         for microseconds in range(50, 4000, 25):
-            self.kernel.run(
+            policy = {**ALL}
+            if HAS_MONITORING:
+                policy["max_work"] = 1000 if microseconds % 2 else 1_000_000
+            answer = self.kernel.run(
                 "signal.setitimer(signal.ITIMER_REAL, %f)\nfor i in range(300): pass\nprint(i)"
                 % (microseconds / 1e6),
-                policy=ALL,
+                policy=policy,
             )
+            work = (answer.account or {}).get("work", 0)
+            self.assertTrue(0 <= work <= 310, answer)
             while self.kernel.run("signal.setitimer(signal.ITIMER_REAL, 0)").completion != "ok":
                 pass
             self.assert_off()
@@ -435,6 +440,25 @@ class Work(PolicyTest):
         for code in ("while True: pass", "while True: eval('1')", "import time; time.sleep(100)"):
             self.held("print('go')\n" + code, "interrupted", interrupts=1, max_work=10**15)
             self.assert_off()
+
+    def test_an_exception_as_a_policy_begins_has_no_account_of_an_earlier_one(self):
+        # As a signal handler would raise there.
+        replaced = (
+            "import gc, sys\n"
+            "part, = (it for it in gc.get_objects() if type(it) is type(sys) and it.__name__ == %r)\n"
+            "original = part.%s\ndef late(*a): raise TimeoutError\npart.%s = late"
+        )
+        for part, function in (("policy", "begin"), ("work_native", "counter")):
+            for earlier, completion in (("1", "ok"), ("while True: pass", "work_limit")):
+                with self.subTest(part=part, earlier=earlier):
+                    self.held(earlier, completion, max_work=1000)
+                    self.run_ok(replaced % (part, function, function))
+                    answer = self.held("1", "error", max_work=5)
+                    self.assertEqual(answer.exception, "TimeoutError", answer)
+                    self.assertEqual(answer.account, {})
+                    self.run_ok("part.%s = original" % function)
+                    self.assertEqual(self.work("1"), 1)
+        self.assert_off()
 
     def test_code_finds_no_tool_left_and_may_take_all(self):
         code = "import sys\nfor it in range(6):\n    if sys.monitoring.get_tool(it) is None: sys.monitoring.use_tool_id(it, 'mine')"
