@@ -262,6 +262,10 @@ class Shown(PolicyTest):
         self.assertEqual(
             ([it.mime["text/plain"] for it in answer.displays], answer.value), ([b"5"], "6")
         )
+        code = "'doc'\nfrom __future__ import annotations\n1\n'text'\n__doc__"
+        answer = self.held(code, echo="all")
+        shown = [display.mime["text/plain"] for display in answer.displays]
+        self.assertEqual((shown, answer.value), ([b"1", b"'text'"], "'doc'"))
         self.assertIn("    1/0", self.held("1\n1/0\n2", "error", echo="all").traceback)
 
     def test_printed_values_are_noted_with_bounds(self):
