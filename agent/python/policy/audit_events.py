@@ -73,12 +73,23 @@ def note_event(event, counts, innermost):
         frame = frame.f_back
     if frame is None or is_kernel_code(frame.f_code):
         return
-    name = event.encode("utf-8", "replace").decode()[:NAME_MAX_CHARS]
-    if name not in counts and len(counts) >= NAMES_MAX:
-        name = OTHER
+    name = name_in(counts, event)
     counts[name] = counts.get(name, 0) + 1
     if event in State.denied and not is_import_systems(innermost):
         raise PermissionError("the audit event %r is denied in this execution" % event)
+
+
+@interruptible
+def name_in(counts, event):
+    """What an event is counted as. One that is denied takes the place of one that is not."""
+    name = event.encode("utf-8", "replace").decode()[:NAME_MAX_CHARS]
+    if name in counts or len(counts) < NAMES_MAX:
+        return name
+    for other in list(counts) if event in State.denied else ():
+        if other not in State.denied and other != OTHER:
+            counts[OTHER] = counts.get(OTHER, 0) + counts.pop(other, 0)
+            return name
+    return OTHER
 
 
 @interruptible

@@ -247,6 +247,21 @@ class AuditEvents(PolicyTest):
         self.assertEqual(len(counts), 257)
         self.assertGreaterEqual(counts["other"], 44)
 
+    def test_denied_events_have_their_names_among_any_number_of_others(self):
+        code = (
+            "import sys\nfor i in range(300): sys.audit('%d' % i)\n"
+            "for name in ('wanted', 'wanted', 'other', 'late'):\n"
+            "    try: sys.audit(name)\n    except PermissionError: pass"
+        )
+        deny = {"deny": ["wanted", "late"]}
+        counts = self.held(code, audit_events=deny).account["audit_events"]
+        self.assertEqual((counts["wanted"], counts["late"], len(counts)), (2, 1, 257))
+        self.assertEqual(sum(counts.values()), 304)
+        code = "import sys\nfor i in range(300):\n    try: sys.audit('%d' % i)\n    except PermissionError: pass"
+        deny = {"deny": ["%d" % i for i in range(300)]}
+        counts = self.held(code, audit_events=deny).account["audit_events"]
+        self.assertEqual((len(counts), counts["other"]), (257, 44))
+
 
 class Shown(PolicyTest):
     def test_echo_says_what_is_shown(self):
