@@ -134,6 +134,27 @@ fn files_in_nested_directories_are_hidden_together() {
     }
 }
 
+/// More than the new root has files of its own.
+#[test]
+fn thousands_of_files_are_hidden_beside_others() {
+    let site = site();
+    let path = site.path().canonicalize().unwrap();
+    let names: Vec<_> = (0..3000).map(|number| format!("data{number}")).collect();
+    for name in &names {
+        fs::write(path.join(name), "").unwrap();
+    }
+    let seen = format!(
+        "import os; len([it for it in os.listdir({:?}) if it.startswith('data')])",
+        path.display().to_string()
+    );
+    let mut control = Session::launch(harness_policy(&path, vec![])).unwrap();
+    assert_eq!(control.execute(&seen).repr.as_deref(), Some("3000"));
+    let hidden = names.iter().map(|name| path.join(name)).collect();
+    let mut session = Session::launch(harness_policy(&path, hidden)).unwrap();
+    assert_eq!(session.execute(&seen).repr.as_deref(), Some("0"));
+    assert_eq!(look(&mut session, &path, ["stays", "gone"]), format!("[{FOUND}, {FOUND}]"));
+}
+
 /// A program beside others, the interpreter's among them.
 #[test]
 fn programs_are_hidden_beside_the_interpreter() {

@@ -72,6 +72,11 @@ fn by_directory(paths: &BTreeSet<PathBuf>) -> Hidden {
     found
 }
 
+/// How many files and directories hiding it takes at most.
+pub(super) fn inodes(hidden: &Hidden) -> usize {
+    hidden.iter().map(|(parent, names)| parent.components().count() + 1 + names.len()).sum()
+}
+
 /// What a path of the host is called inside, where homes and built environments have places of their own.
 fn inside(context: &Context, path: PathBuf) -> PathBuf {
     let stores = context.policy.stores.iter();
@@ -177,6 +182,8 @@ mod tests {
     fn what_lies_below_a_hidden_directory_is_hidden_with_it() {
         let paths = ["/site/gone", "/site/gone/inner/file", "/site/goner/file", "/site/shared/own"];
         let found = by_directory(&paths.map(PathBuf::from).into());
+        // Whiteouts, and directories down to them.
+        assert_eq!(inodes(&found), (3 + 2) + (2 + 2) + (3 + 2));
         let shown: Vec<_> = found
             .iter()
             .flat_map(|(parent, names)| names.iter().map(|name| parent.join(name)))
