@@ -15,6 +15,7 @@ use vivarium_protocol::runtime::Runtime;
 
 use super::administration::Administration;
 use super::environment::Prepared;
+use super::hidden::Inspections;
 use super::{
     Engine, Host, Inner, StartError, builds, homes, pools, reaper, sampler, tenants, trial,
 };
@@ -88,6 +89,7 @@ impl Engine {
             administration: Administration::default(),
             builds: builds::Builds::default(),
             earlier_templates: super::images::EarlierTemplates::default(),
+            inspections: Inspections::default(),
             keys: Arc::default(),
             transfers: TransferLimiter::default(),
             watchers: TransferLimiter::of_watchers(),

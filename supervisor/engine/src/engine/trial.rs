@@ -55,7 +55,11 @@ pub(super) async fn prepare(
     let environment = settings.environments.get(name).cloned().unwrap_or_default();
     if !missing.is_empty() {
         let missing = missing.join(", ");
-        tracing::warn!(environment = name, missing, "distributions to hide are not installed");
+        tracing::warn!(
+            environment = name,
+            missing,
+            "distributions to hide are not installed, or do not tell which files are theirs"
+        );
     }
     let plan = first_plan(settings, host);
     let program = component
