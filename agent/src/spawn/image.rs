@@ -132,9 +132,9 @@ impl Image {
     }
 }
 
-/// What the engine's program is executed with: its name, what it is to be, the memory that tenant code may
+/// What the engine's program is executed with, or would be where it is forked: its name, what it is to be, the memory that tenant code may
 /// have, and the directories that it sees, each at its own path.
-fn wasm_arguments(context: &Context) -> Vec<Vec<u8>> {
+pub(crate) fn wasm_arguments(context: &Context) -> Vec<Vec<u8>> {
     let policy = &context.policy;
     let text = |path: &Path| path.as_os_str().as_bytes().to_vec();
     let mut arguments = vec![text(&policy.interpreter.path), b"kernel".to_vec()];

@@ -8,6 +8,7 @@
 //! A signal waits while a system call on the control socket is made and noted: a handler that raised there would
 //! tear a frame.
 
+pub mod kept;
 mod places;
 
 use std::io;
