@@ -122,6 +122,7 @@ impl Host {
                 Birth::Forked => session::fork_kernels()?,
             };
             signals::end_with_control()?;
+            signals::listen()?;
             self.wasi = terms.wasi()?;
             self.max_memory_bytes = terms.max_memory();
             let settings = serde_json::json!({

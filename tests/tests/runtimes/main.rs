@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod escapes;
+mod forked;
 mod hostile;
 mod inside;
 mod refusals;

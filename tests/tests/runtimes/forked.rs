@@ -1,0 +1,245 @@
+//! Kernels that are forked from a template of the engine: what they have of it, and that they have nothing of each
+//! other. The controls are kernels of the same program that are executed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::inside::{built, section};
+use super::*;
+
+const NAME: &str = "vivarium-wasm";
+
+fn start(template: &str) -> Option<Daemon> {
+    let lines = format!("{}\ntemplate = \"{template}\"", section(built()?));
+    let daemon = Setup::default().config("environments.light", &lines).start();
+    if template == "auto" {
+        daemon.until_template_of("light");
+    }
+    Some(daemon)
+}
+
+/// The processes of the engine, the template first if there is one.
+fn engines(daemon: &Daemon) -> (Option<Process>, Vec<Process>) {
+    let mut all = daemon.descendants();
+    all.retain(|one| one.name == NAME && one.state != 'Z');
+    let (mut own, kernels): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|one| one.parent == daemon.pid());
+    (own.pop(), kernels)
+}
+
+/// A session, and its kernel.
+#[track_caller]
+fn begun(daemon: &Daemon) -> (Session<'_>, Process) {
+    let before: BTreeSet<_> = engines(daemon).1.into_iter().collect();
+    let session = light(daemon);
+    assert_eq!(session.value("1 + 1"), "2");
+    let new: Vec<_> = engines(daemon).1.into_iter().filter(|one| !before.contains(one)).collect();
+    assert_eq!(new.len(), 1, "{new:?}");
+    (session, new[0].clone())
+}
+
+/// What a process has open, by number.
+fn open_files(process: &Process) -> BTreeMap<u32, String> {
+    let entries = fs::read_dir(format!("/proc/{}/fd", process.pid)).unwrap().map(Result::unwrap);
+    let named = entries.map(|entry| {
+        let number = entry.file_name().to_str().unwrap().parse().unwrap();
+        (number, fs::read_link(entry.path()).unwrap().display().to_string())
+    });
+    named.collect()
+}
+
+fn maps(process: &Process) -> String {
+    fs::read_to_string(format!("/proc/{}/maps", process.pid)).unwrap()
+}
+
+#[test]
+fn a_forked_kernel_is_confined_as_one_that_is_executed() {
+    let (Some(forking), Some(executing)) = (start("auto"), start("off")) else { return };
+    let (forked, executed) = (light(&forking), light(&executing));
+    assert_eq!(forked.info()["kernel_origin"], "forked");
+    assert_eq!(executed.info()["kernel_origin"], "executed");
+    let protection = |session: &Session<'_>| session.info()["protection"].clone();
+    assert_eq!(protection(&forked), protection(&executed));
+    let code = "import os; sorted(os.environ), os.getcwd(), os.listdir(), sorted(__import__('sys').modules)";
+    assert_eq!(forked.value(code), executed.value(code));
+    // What Python reads at its start is of no kernel of the engine's.
+    let variables = json!({"environment": "light", "env": {"LANG": "de_DE.UTF-8", "PYTHONHASHSEED": "7"}});
+    let session = forking.any_session(&variables);
+    assert_eq!(session.info()["kernel_origin"], "forked");
+    assert_eq!(session.value("__import__('os').environ['LANG']"), "'de_DE.UTF-8'");
+}
+
+#[test]
+fn nothing_that_the_template_has_open_is_open_in_a_kernel() {
+    let (Some(forking), Some(executing)) = (start("auto"), start("off")) else { return };
+    let (_session, kernel) = begun(&forking);
+    let template = engines(&forking).0.unwrap();
+    assert_eq!(kernel.parent, template.pid);
+    let ours = open_files(&kernel);
+    let (control, rest): (Vec<_>, Vec<_>) = ours.iter().partition(|(number, _)| **number < 4);
+    let control: Vec<_> = control.iter().map(|(_, name)| name.split(':').next().unwrap()).collect();
+    assert_eq!(control, ["/dev/null", "pipe", "pipe", "socket"]);
+    // The session's directories, which the kernel itself has opened.
+    assert!(rest.iter().all(|(_, name)| ["/workspace", "/tmp"].contains(&name.as_str())), "{ours:?}");
+    assert!(!maps(&kernel).contains(" rw-s "), "memory that sessions would share");
+    assert!(maps(&kernel).contains(" rw-p "), "control");
+    // The controls: the template has more, and a kernel that is executed its component.
+    let (_other, _) = begun(&forking);
+    let templates = open_files(&template);
+    assert!(templates.values().filter(|name| name.starts_with("socket")).count() >= 3, "{templates:?}");
+    let (_session, kernel) = begun(&executing);
+    assert!(open_files(&kernel)[&4].ends_with("python.cwasm"));
+}
+
+const STREAMS: &str = "
+import json, os, random, secrets, tempfile, uuid
+streams = {
+    'random.random': random.random(), 'random.Random': random.Random().random(),
+    'random.SystemRandom': random.SystemRandom().random(), 'random.sample': random.sample(range(10**9), 4),
+    'secrets': secrets.token_hex(16), 'os.urandom': os.urandom(16).hex(), 'uuid1': str(uuid.uuid1()),
+    'uuid.getnode': uuid.getnode(), 'uuid4': str(uuid.uuid4()), 'tempfile.mkdtemp': tempfile.mkdtemp(),
+    'a second os.urandom': os.urandom(4096)[-16:].hex(),
+}
+print(json.dumps([streams, hash('vivarium')]))";
+
+#[test]
+fn kernels_of_one_template_share_no_stream() {
+    let Some(daemon) = start("auto") else { return };
+    let draw = |session: &Session<'_>| -> (BTreeMap<String, serde_json::Value>, i64) {
+        serde_json::from_value(session.execute(STREAMS).ok().printed_json()).unwrap()
+    };
+    let sessions: Vec<_> = (0..6).map(|_| light(&daemon)).collect();
+    let mut drawn: Vec<_> = sessions.iter().map(draw).collect();
+    for session in &sessions[..2] {
+        let _reset = session.reset();
+        drawn.push(draw(session));
+    }
+    for name in drawn[0].0.keys() {
+        let values: BTreeSet<_> =
+            drawn.iter().map(|(streams, _)| streams[name].to_string()).collect();
+        assert_eq!(values.len(), drawn.len(), "{name}: {values:?}");
+    }
+    // The control, and what docs/runtimes.md says: the seed of `hash` is a part of the component.
+    assert!(drawn.iter().all(|(_, hash)| *hash == drawn[0].1), "{drawn:?}");
+}
+
+/// Whether these bytes are anywhere in the memory of a process that can be written to.
+fn has(process: &Process, bytes: &[u8]) -> bool {
+    let memory = File::open(format!("/proc/{}/mem", process.pid)).unwrap();
+    let mut read = 0;
+    for line in maps(process).lines().filter(|line| line.contains(" rw")) {
+        let (low, high) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+        let [low, high] = [low, high].map(|end| u64::from_str_radix(end, 16).unwrap());
+        let mut data = vec![0; usize::try_from(high - low).unwrap()];
+        if memory.read_exact_at(&mut data, low).is_ok() {
+            read += data.len();
+            if data.windows(bytes.len()).any(|at| at == bytes) {
+                return true;
+            }
+        }
+    }
+    assert!(read > 1 << 20, "{read} bytes were read");
+    false
+}
+
+/// Looked for from outside: a guest reads no memory but its own.
+#[test]
+fn nothing_of_one_session_is_in_the_template_or_in_the_next() {
+    let Some(daemon) = start("auto").filter(|_| host::is_root()) else { return };
+    let kinds = ["variable", "env", "file", "output", "session"];
+    let canary = |kind: &str| format!("canary-{kind}-of-a-test");
+    let spec = json!({"environment": "light", "id": canary("session"), "env": {"PLANTED": canary("env")}});
+    let full = daemon.any_session(&spec);
+    let code = format!(
+        "kept = '{}'\nopen('/workspace/{}', 'w').write(kept)\nprint('{}')",
+        canary("variable"),
+        canary("file"),
+        canary("output")
+    );
+    let _planted = full.execute(&code).ok();
+    let of_full = engines(&daemon).1.pop().unwrap();
+    for kind in ["variable", "env", "file", "output"] {
+        assert!(has(&of_full, canary(kind).as_bytes()), "control: {kind}");
+    }
+    let (next, kernel) = begun(&daemon);
+    let template = engines(&daemon).0.unwrap();
+    for kind in kinds {
+        assert!(!has(&kernel, canary(kind).as_bytes()), "{kind} in the next");
+        assert!(!has(&template, canary(kind).as_bytes()), "{kind} in the template");
+    }
+    // Nor what the process knew as it became the kernel of this one: its cgroup has its name.
+    let id = next.info()["id"].as_str().unwrap().to_owned();
+    assert!(!has(&kernel, id.as_bytes()), "its own id");
+}
+
+#[test]
+fn a_trap_ends_a_forked_kernel_alone_and_as_one_that_is_executed() {
+    let (Some(forking), Some(executing)) = (start("auto"), start("off")) else { return };
+    let neighbour = light(&forking);
+    let _set = neighbour.execute("kept = 7").ok();
+    let end = |daemon: &Daemon| {
+        let session = light(daemon);
+        let outcome = session.execute(TRAP);
+        assert_eq!(session.value("1 + 1"), "2", "another kernel");
+        (outcome.status().to_owned(), outcome.cause().to_owned(), outcome.0["exit_code"].clone())
+    };
+    let ended = end(&forking);
+    assert_eq!((ended.0.as_str(), ended.1.as_str(), &ended.2), ("killed", "exited", &json!(70)));
+    assert_eq!(end(&executing), ended);
+    assert_eq!(neighbour.value("kept"), "7");
+    // What is no trap is none: the stack ends in an exception.
+    let deep = neighbour.execute("import sys\nsys.setrecursionlimit(20000)\ndef f(): f()\nf()");
+    assert_eq!(deep.0["exception"]["type"], "RecursionError", "{deep}");
+    assert_eq!(neighbour.value("kept"), "7");
+}
+
+/// Code of Python's that calls what is no function.
+const TRAP: &str = "
+import dis
+def f(): pass
+names = ['LOAD_FAST', 'PUSH_NULL', 'CALL', 'RETURN_VALUE']
+f.__code__ = f.__code__.replace(co_code=bytes(b for n in names for b in (dis.opmap[n], 250 if n == 'LOAD_FAST' else 0)))
+f()";
+
+#[test]
+fn sessions_outlive_a_template_and_the_next_ones_come_from_another() {
+    let Some(daemon) = start("auto") else { return };
+    let (session, kernel) = begun(&daemon);
+    let _set = session.execute("kept = 7").ok();
+    let template = engines(&daemon).0.unwrap();
+    kill(Pid::from_raw(template.pid), Signal::SIGKILL).unwrap();
+    wait::until_true("its end", || !template.is_alive());
+    assert_eq!(session.value("kept"), "7");
+    assert!(kernel.is_alive());
+    assert_eq!(light(&daemon).value("1 + 1"), "2", "one without a template");
+    wait::until_true("another", || {
+        daemon.environment_of("light")["template"]["state"] == "ready"
+            && engines(&daemon).0.is_some_and(|new| new.pid != template.pid)
+    });
+    assert_eq!(light(&daemon).info()["kernel_origin"], "forked");
+    let _reset = session.reset();
+    assert_eq!(session.value("'kept' in dir()"), "False");
+    drop(daemon);
+    wait::until_true("the end of all", || !kernel.is_alive());
+}
+
+#[test]
+fn limits_and_interrupts_are_of_the_session_and_not_of_the_template() {
+    let Some(daemon) = start("auto") else { return };
+    let small = json!({"environment": "light", "limits": {"max_memory_mb": 128}});
+    let small = daemon.any_session(&small);
+    let _set = small.execute("kept = 7").ok();
+    let large = small.execute("len(bytearray(512 << 20))");
+    assert_eq!(large.0["exception"]["type"], "MemoryError", "{large}");
+    assert_eq!(light(&daemon).value("len(bytearray(512 << 20))"), "536870912", "control");
+    let endless = small.execute_for(300, "while True: pass");
+    let _over = endless.ended("timed_out", "wall_time", "preserved");
+    assert_eq!(small.value("kept"), "7");
+    let handled = "import signal, time\nsignal.signal(signal.SIGALRM, lambda *_: print('came'))\n\
+                   signal.setitimer(signal.ITIMER_REAL, 0.05)\ntime.sleep(0.2)";
+    assert_eq!(small.execute(handled).ok().stdout(), "came\n");
+}
