@@ -150,8 +150,10 @@ fn image(
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
     let mut arguments = vec![text(&order.interpreter.path)?];
     if order.interpreter.wasm.is_some() {
-        // It takes nothing else from outside, and its kernels get what they need as they begin.
+        // It comes in a package of its own. It takes nothing else from outside, and its kernels get what they need
+        // as they begin.
         arguments.push(c"template".to_owned());
+        arguments.push(CString::new(order.protocol_version.to_string())?);
         return Ok((text(path)?, arguments, Vec::new()));
     }
     for argument in inspect::arguments(&order.interpreter.version) {

@@ -7,8 +7,17 @@ use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::message::FromTemplate;
 use vivarium_protocol::stream;
 
+use crate::startup;
 use crate::sys::{self, SingleThreaded};
 use crate::zygote::server::ZygoteServer;
+
+/// Checks that the supervisor, whose version a template is executed with, and this library are of one release.
+///
+/// # Errors
+/// Which versions the two have, if they are not.
+pub fn check_protocol(version: u32) -> Result<(), String> {
+    startup::check_protocol(version).map_err(|failure| failure.to_string())
+}
 
 /// Tells the supervisor at descriptor 3 that there is no template, and why. Nothing is told once
 /// [`fork_kernels`] was called.

@@ -11,7 +11,7 @@ use vivarium_wasm::{component, engine, session};
 use wasmtime::Result;
 
 const USAGE: &str =
-    "usage: vivarium-wasm kernel [--max-memory-bytes N] DIRECTORY… | template | inspect --cache DIR";
+    "usage: vivarium-wasm kernel [--max-memory-bytes N] DIRECTORY… | template VERSION | inspect --cache DIR";
 
 /// EX_SOFTWARE of sysexits.h.
 const TRAPPED: u8 = 70;
@@ -25,8 +25,8 @@ fn main() -> ExitCode {
         ["kernel", rest @ ..] => {
             Terms::of_arguments(rest).and_then(|terms| kernel(Birth::Executed(terms)))
         }
-        ["template"] => {
-            let done = kernel(Birth::Forked);
+        ["template", version] => {
+            let done = session::check(version).and_then(|()| kernel(Birth::Forked));
             if let Err(error) = &done {
                 session::refuse(format!("{error:#}"));
             }

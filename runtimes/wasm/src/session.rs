@@ -4,11 +4,20 @@
 //! Nothing of a session is in a template's memory, so nothing of one is in another: settings, directories and random
 //! numbers are made after the fork.
 
-use wasmtime::{Result, bail};
+use vivarium_agent::ffi::program;
+use wasmtime::{Error, Result, bail};
 
 use crate::ffi;
 use crate::guest::Terms;
 use crate::signals::kept::Kept;
+
+/// Checks that the agent and this program speak one version of the protocol.
+///
+/// # Errors
+/// If they do not.
+pub fn check(version: &str) -> Result<()> {
+    program::check_protocol(version.parse()?).map_err(Error::msg)
+}
 
 /// Waits for sessions. Returns in each fork, with its terms; a template ends here.
 ///
