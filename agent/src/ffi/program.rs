@@ -35,7 +35,7 @@ pub unsafe fn unfit(reason: String) {
 /// in its session, with the session's environment, and with the arguments that it would have been executed with, its
 /// name the first of them. The template itself ends here, when its supervisor lets go.
 ///
-/// The kernel's signals have their default actions and no alternate stack; all that is freed is overwritten.
+/// The kernel's signals have their default actions and no alternate stack.
 ///
 /// # Errors
 /// If the template cannot begin to serve. In a kernel there is none: one that cannot be confined ends.

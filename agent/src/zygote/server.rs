@@ -90,7 +90,7 @@ impl ZygoteServer {
         let started_with = StartedWith::find()?;
         sandbox::prepare().map_err(|failed| io::Error::other(failed.to_string()))?;
         // For the forked children: what they receive is not for their tenants to find.
-        sys::overwrite_freed_memory();
+        sys::overwrite_freed_memory(true);
         pages::fill_gaps();
         pages::collapse();
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from)?;
@@ -196,7 +196,12 @@ impl ZygoteServer {
             }
         }
         match self.into_forked_child() {
-            Some((child, table)) => child.become_kernel(table),
+            Some((child, table)) => {
+                let arguments = child.become_kernel(table);
+                // The allocator is the whole program's, and what it frees from here on its tenant's.
+                sys::overwrite_freed_memory(false);
+                arguments
+            }
             None => sys::exit_now(1),
         }
     }
