@@ -66,6 +66,19 @@ fn a_forked_kernel_is_confined_as_one_that_is_executed() {
         let [ours, theirs] = [&forked, &executed].map(|session| session.layer(layer));
         assert_eq!((&ours["status"], &ours["detail"]), (&theirs["status"], &theirs["detail"]), "{layer}");
     }
+    // And as the host sees it.
+    let seen = |daemon: &Daemon| {
+        let (_session, kernel) = begun(daemon);
+        let status = fs::read_to_string(format!("/proc/{}/status", kernel.pid)).unwrap();
+        let fields = ["NoNewPrivs", "Seccomp", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "Threads"];
+        let lines = status.lines().filter_map(|line| line.split_once(':'));
+        let lines = lines.filter(|(name, _)| fields.contains(name));
+        let lines: Vec<_> = lines.map(|(name, value)| format!("{name} {}", value.trim())).collect();
+        assert_eq!(lines.len(), fields.len(), "{status}");
+        let limits = fs::read_to_string(format!("/proc/{}/limits", kernel.pid)).unwrap();
+        (lines, limits)
+    };
+    assert_eq!(seen(&forking), seen(&executing));
     let code = "import os; sorted(os.environ), os.getcwd(), os.listdir(), sorted(__import__('sys').modules)";
     assert_eq!(forked.value(code), executed.value(code));
     // What Python reads at its start is of no kernel of the engine's.
