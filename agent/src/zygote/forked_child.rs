@@ -56,7 +56,8 @@ impl ForkedChild {
         // Their descriptors are closed already, and the numbers may be in use again. The context is
         // freed, and so overwritten: it names the session's cgroup and tenant.
         let JoinedChild { context, descriptors, report, .. } = joined;
-        let arguments = if context.is_wasm() { spawn::wasm_arguments(&context) } else { Vec::new() };
+        let arguments =
+            if context.is_wasm() { spawn::wasm_arguments(&context) } else { Vec::new() };
         drop(context);
         std::mem::forget((self, descriptors, report));
         arguments

@@ -10,8 +10,7 @@ use vivarium_wasm::guest::{self, Birth, Terms};
 use vivarium_wasm::{component, engine, session};
 use wasmtime::Result;
 
-const USAGE: &str =
-    "usage: vivarium-wasm kernel [--max-memory-bytes N] DIRECTORY… | template VERSION | inspect --cache DIR";
+const USAGE: &str = "usage: vivarium-wasm kernel [--max-memory-bytes N] DIRECTORY… | template VERSION | inspect --cache DIR";
 
 /// EX_SOFTWARE of sysexits.h.
 const TRAPPED: u8 = 70;
@@ -49,8 +48,7 @@ fn kernel(birth: Birth) -> Result<u8> {
     // ends next.
     let engine = ManuallyDrop::new(engine()?);
     // Opened once more, by its own descriptor: std has no safe way to take over one that was inherited.
-    let component =
-        ManuallyDrop::new(component::passed(&engine, &File::open("/proc/self/fd/4")?)?);
+    let component = ManuallyDrop::new(component::passed(&engine, &File::open("/proc/self/fd/4")?)?);
     Ok(u8::try_from(guest::serve(&engine, &component, birth)?).unwrap_or(TRAPPED))
 }
 

@@ -221,7 +221,8 @@ impl Template {
             return None;
         }
         // A guest of the engine is made before it is in any environment, be its kernel executed or forked.
-        let fits = |build: &Build| build.order.interpreter.wasm.is_some() || suits(&build.order.env, env);
+        let fits =
+            |build: &Build| build.order.interpreter.wasm.is_some() || suits(&build.order.env, env);
         if !self.wanted.borrow().as_ref().is_some_and(fits) {
             return None;
         }

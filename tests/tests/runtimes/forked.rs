@@ -62,15 +62,22 @@ fn a_forked_kernel_is_confined_as_one_that_is_executed() {
     let (forked, executed) = (light(&forking), light(&executing));
     assert_eq!(forked.info()["kernel_origin"], "forked");
     assert_eq!(executed.info()["kernel_origin"], "executed");
-    for layer in ["namespaces", "mounts", "network", "credentials", "rlimits", "landlock", "seccomp", "wasm"] {
+    for layer in
+        ["namespaces", "mounts", "network", "credentials", "rlimits", "landlock", "seccomp", "wasm"]
+    {
         let [ours, theirs] = [&forked, &executed].map(|session| session.layer(layer));
-        assert_eq!((&ours["status"], &ours["detail"]), (&theirs["status"], &theirs["detail"]), "{layer}");
+        assert_eq!(
+            (&ours["status"], &ours["detail"]),
+            (&theirs["status"], &theirs["detail"]),
+            "{layer}"
+        );
     }
     // And as the host sees it.
     let seen = |daemon: &Daemon| {
         let (_session, kernel) = begun(daemon);
         let status = fs::read_to_string(format!("/proc/{}/status", kernel.pid)).unwrap();
-        let fields = ["NoNewPrivs", "Seccomp", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "Threads"];
+        let fields =
+            ["NoNewPrivs", "Seccomp", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "Threads"];
         let lines = status.lines().filter_map(|line| line.split_once(':'));
         let lines = lines.filter(|(name, _)| fields.contains(name));
         let lines: Vec<_> = lines.map(|(name, value)| format!("{name} {}", value.trim())).collect();
@@ -82,7 +89,8 @@ fn a_forked_kernel_is_confined_as_one_that_is_executed() {
     let code = "import os; sorted(os.environ), os.getcwd(), os.listdir(), sorted(__import__('sys').modules)";
     assert_eq!(forked.value(code), executed.value(code));
     // What Python reads at its start is of no kernel of the engine's.
-    let variables = json!({"environment": "light", "env": {"LANG": "de_DE.UTF-8", "PYTHONHASHSEED": "7"}});
+    let variables =
+        json!({"environment": "light", "env": {"LANG": "de_DE.UTF-8", "PYTHONHASHSEED": "7"}});
     let session = forking.any_session(&variables);
     assert_eq!(session.info()["kernel_origin"], "forked");
     assert_eq!(session.value("__import__('os').environ['LANG']"), "'de_DE.UTF-8'");
@@ -99,13 +107,19 @@ fn nothing_that_the_template_has_open_is_open_in_a_kernel() {
     let control: Vec<_> = control.iter().map(|(_, name)| name.split(':').next().unwrap()).collect();
     assert_eq!(control, ["/dev/null", "pipe", "pipe", "socket"]);
     // The session's directories, which the kernel itself has opened.
-    assert!(rest.iter().all(|(_, name)| ["/workspace", "/tmp"].contains(&name.as_str())), "{ours:?}");
+    assert!(
+        rest.iter().all(|(_, name)| ["/workspace", "/tmp"].contains(&name.as_str())),
+        "{ours:?}"
+    );
     assert!(!maps(&kernel).contains(" rw-s "), "memory that sessions would share");
     assert!(maps(&kernel).contains(" rw-p "), "control");
     // The controls: the template has more, and a kernel that is executed its component.
     let (_other, _) = begun(&forking);
     let templates = open_files(&template);
-    assert!(templates.values().filter(|name| name.starts_with("socket")).count() >= 3, "{templates:?}");
+    assert!(
+        templates.values().filter(|name| name.starts_with("socket")).count() >= 3,
+        "{templates:?}"
+    );
     let (_session, kernel) = begun(&executing);
     assert!(open_files(&kernel)[&4].ends_with("python.cwasm"));
 }
@@ -201,7 +215,11 @@ fn nothing_of_one_session_is_in_the_template_or_in_the_next() {
     let _reset = full.reset();
     let (_, after) = engines(&daemon);
     let again = after.into_iter().max_by_key(|one| (one.started, one.pid)).unwrap();
-    assert_eq!(canaries(&again), BTreeSet::from(["env".to_owned()]), "its variables are the session's");
+    assert_eq!(
+        canaries(&again),
+        BTreeSet::from(["env".to_owned()]),
+        "its variables are the session's"
+    );
 }
 
 #[test]

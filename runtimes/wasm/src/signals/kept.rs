@@ -4,8 +4,7 @@
 use std::{io, mem, ptr};
 
 /// Those of traps, and SIGPIPE, which Rust ignores: a write to a pipe that nobody reads is an error.
-const SIGNALS: [i32; 5] =
-    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGPIPE];
+const SIGNALS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGPIPE];
 
 pub struct Kept {
     actions: [libc::sigaction; SIGNALS.len()],
