@@ -79,6 +79,8 @@ pub enum Requirement {
     Shells,
     /// `mandoc`.
     Mandoc,
+    /// `dpkg-deb`, and `dpkg-shlibdeps` as Debian's package `dpkg-dev` has it.
+    DpkgDev,
     /// Root, `pasta` as Debian's package `passt` has it, and /dev/net/tun for everybody, as udev has it.
     Passt,
 }
@@ -117,6 +119,7 @@ impl Requirement {
             Self::Wasm => "wasm",
             Self::Shells => "shells",
             Self::Mandoc => "mandoc",
+            Self::DpkgDev => "dpkg-dev",
             Self::Passt => "passt",
         }
     }
@@ -166,6 +169,9 @@ impl Requirement {
             Self::Wasm => program::workspace().join("target/wasm/python.cwasm").is_file(),
             Self::Shells => ["bash", "zsh", "fish"].iter().all(|name| tool(name).is_some()),
             Self::Mandoc => tool("mandoc").is_some(),
+            Self::DpkgDev => {
+                ["dpkg-deb", "dpkg-shlibdeps", "objdump"].iter().all(|name| tool(name).is_some())
+            }
             Self::Passt => {
                 is_root() && tool("pasta").is_some() && tool("ip").is_some() && tun_is_open()
             }

@@ -8,12 +8,16 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -86,6 +90,12 @@ static const char *attempt(char *what) {
         return answer;
     }
     if (IS("change_component")) return came_to(pwrite(4, "evil", 4, 0));
+    if (IS("reopen_component")) {
+        int file = open("/proc/self/fd/4", O_RDWR | O_CLOEXEC);
+        const char *word = file < 0 ? strerrorname_np(errno) : came_to(pwrite(file, "evil", 4, 0));
+        if (file >= 0) close(file);
+        return word;
+    }
     if (IS("read")) return opened(with, O_RDONLY);
     if (IS("list")) return opened(with, O_RDONLY | O_DIRECTORY);
     if (IS("write")) return opened(with, O_WRONLY | O_CREAT);
@@ -115,6 +125,38 @@ static const char *attempt(char *what) {
         char *argv[] = {"x", "exit", NULL};
         return came_to(syscall(SYS_execveat, 1000, "", argv, argv + 2, AT_EMPTY_PATH));
     }
+    /* Of an absolute path that call ignores the descriptor. */
+    if (IS("exec_absolute")) {
+        char here[2048] = "", path[4096];
+        if (with[0] != '/' && !getcwd(here, sizeof here)) return strerrorname_np(errno);
+        snprintf(path, sizeof path, "%s%s%s", here, with[0] == '/' ? "" : "/", with);
+        char *argv[] = {"x", "exit", NULL};
+        return came_to(syscall(SYS_execveat, 1000, path, argv, argv + 2, AT_EMPTY_PATH));
+    }
+    /* As vivarium-wasm does first of all. */
+    if (IS("forbid_exec")) {
+        struct sock_filter code[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execveat, 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = {4, code};
+        return came_to(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+    }
+    if (IS("copy_self")) {
+        char part[4096];
+        int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+        if (from < 0) from = open(arguments[0], O_RDONLY | O_CLOEXEC);
+        int to = open(with, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+        ssize_t length;
+        while ((length = read(from, part, sizeof part)) > 0)
+            if (write(to, part, (size_t)length) != length) length = -1;
+        const char *word = came_to(length);
+        close(from);
+        close(to);
+        return word;
+    }
     if (IS("take_start")) {
         int file = open(arguments[0], O_PATH | O_CLOEXEC);
         struct rlimit more = {4096, 4096};
@@ -134,6 +176,14 @@ static const char *attempt(char *what) {
         return came_to(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
     }
     if (IS("kill")) return came_to(kill(atoi(with), 0));
+    if (IS("tgkill")) return came_to(syscall(SYS_tgkill, getpid(), getpid(), 0));
+    /* To have a descriptor signal whomever. */
+    if (IS("own")) {
+        int ends[2] = {3, 3};
+        if (strcmp(with, "pipe") == 0 && pipe(ends) < 0) return "nothing";
+        return came_to(fcntl(ends[0], F_SETOWN, getpid()));
+    }
+    if (IS("choose_signal")) return came_to(fcntl(3, F_SETSIG, 0));
     return "unknown";
 #undef IS
 }

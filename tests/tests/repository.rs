@@ -144,8 +144,9 @@ fn unsafe_code_is_in_one_module_and_the_c_abi_edge() {
             // The supervisor's socket, at the number that a template finds it at.
             assert_eq!([count(&block), count(&function), count(&attribute)], [2, 2, 0]);
         } else if relative == Path::new("runtimes/wasm/src/ffi.rs") {
-            // The compiled component, which is machine code, and that socket.
-            assert_eq!([count(&block), count(&function), count(&attribute)], [3, 0, 0]);
+            // The compiled component, which is machine code, the program's own filter, with its test, and the socket of
+            // a template.
+            assert_eq!([count(&block), count(&function), count(&attribute)], [5, 0, 0]);
         } else if !UNSAFE.iter().any(|own| relative.starts_with(own)) {
             let found = [&block, &function, &attribute].map(|word| count(word));
             assert_eq!(found, [0; 3], "{}", relative.display());
@@ -158,6 +159,32 @@ fn unsafe_code_is_in_one_module_and_the_c_abi_edge() {
         let forbids = || fs::read_to_string(&library).unwrap().contains("#![forbid(unsafe_code)]");
         assert!(!is_root || forbids(), "{}", library.display());
     }
+}
+
+/// What makes the code of every session of runtime `wasm` is what it was when it was chosen.
+#[test]
+fn the_maker_of_the_component_is_named_by_its_hashes() {
+    let requirements = text("runtimes/wasm/requirements.txt").replace("\\\n", "");
+    for line in requirements.lines().filter(|line| !line.starts_with('#')) {
+        let hashes = line.matches(" --hash=sha256:").count();
+        assert!(line.contains("==") && hashes == 2, "one for each architecture: {line}");
+    }
+    let build = text("runtimes/wasm/build");
+    for option in ["--require-hashes", "--no-deps", "--only-binary :all:"] {
+        assert!(build.contains(option), "{option}");
+    }
+}
+
+#[test]
+fn a_release_has_every_debian_package() {
+    let (page, gate) = (text("docs/releasing.md"), text(".ci/run"));
+    for script in ["systemd/deb/build", "systemd/deb/build-wasm"] {
+        assert!(program::workspace().join(script).is_file());
+        assert!(page.contains(&format!("$({script}")), "{script}");
+    }
+    assert!(gate.contains("$(systemd/deb/build-wasm target/wasm"));
+    let sums = page.lines().find(|line| line.contains("sha256sum")).unwrap();
+    assert!(sums.contains("vivarium{,-wasm}_"), "{sums}");
 }
 
 /// Crates whose top-level modules use each other in one direction only.

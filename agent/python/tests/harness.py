@@ -7,11 +7,13 @@ runtime `wasm`, which `runtimes/wasm/build DIR` makes; not_in_wasm.py lists the 
 
 import base64
 import collections
+import fcntl
 import functools
 import json
 import os
 import pathlib
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -145,9 +147,20 @@ def python_program(interpreter):
     return program, [interpreter, *arguments, BOOTSTRAP]
 
 
+@functools.cache
+def component():
+    """The component as the supervisor passes it: a sealed copy in memory."""
+    copy = os.memfd_create("component", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with open(WASM + "/python.cwasm", "rb") as file, open(copy, "wb", closefd=False) as sealed:
+        shutil.copyfileobj(file, sealed, 1 << 20)
+    # F_ADD_SEALS of fcntl.h: F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE.
+    fcntl.fcntl(copy, 1033, 1 | 2 | 4 | 8)
+    return copy
+
+
 def wasm_program(workdir, max_memory_bytes):
     """The same of the runtime `wasm`: see runtimes/wasm/README.md."""
-    program = os.open(WASM + "/python.cwasm", os.O_RDONLY)
+    program = os.dup(component())
     limits = ["--max-memory-bytes", str(max_memory_bytes)] if max_memory_bytes else []
     return program, [WASM + "/vivarium-wasm", "kernel", *limits, workdir]
 

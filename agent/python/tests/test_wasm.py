@@ -1,16 +1,60 @@
 """What holds in the runtime `wasm` alone: its walls, its limits, and what it does for itself."""
 
+import importlib.util
 import json
 import os
 import pathlib
 import re
+import shutil
+import signal
 import socket
 import subprocess
+import sys
+import tempfile
+import time
+import types
 import unittest
+import unittest.mock
+from typing import Any
 
 from harness import ROOT, WASM, KernelTest
 
 GUEST = ROOT.parent.parent / "runtimes/wasm/guest"
+
+
+class Inspection(unittest.TestCase):
+    """What the guest tries before anything is claimed of it, here where nothing holds."""
+
+    def setUp(self):
+        stand_ins = types.ModuleType("stand_ins")
+        vars(stand_ins)["attach"] = lambda: 7
+        with unittest.mock.patch.dict(sys.modules, stand_ins=stand_ins):
+            spec = importlib.util.spec_from_file_location("inspection", GUEST / "inspection.py")
+            assert spec and spec.loader
+            self.inspection: Any = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(self.inspection)
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.directory = scratch.name + "/inside"
+        os.mkdir(self.directory)
+        pathlib.Path(self.directory, "file").write_text("inside")
+        pathlib.Path(scratch.name, "outside").write_text("outside")
+        pathlib.Path(self.directory, "link").symlink_to("../outside")
+
+    def test_every_attempt_succeeds_where_nothing_holds(self):
+        for name, (_, ways) in self.inspection.attempts(self.directory).items():
+            for function, *args in ways:
+                with self.subTest(name, way=function.__name__, args=args):
+                    function(*args)
+
+    def test_nothing_is_claimed_where_nothing_holds(self):
+        answer = self.inspection.inspect(self.directory)
+        claims = set(self.inspection.attempts(self.directory))
+        self.assertLessEqual(claims, set(answer["missing"].split("; ")))
+        works = "files in preopened directories; signals reach the interpreter"
+        self.assertEqual(answer["enforced"], works)
+        os.unlink(self.directory + "/file")
+        self.assertNotIn("files in", self.inspection.inspect(self.directory)["enforced"])
 
 
 @unittest.skipUnless(WASM, "for the runtime wasm")
@@ -182,6 +226,34 @@ class Own(WasmTest):
         self.assertGreater(len(answer.displays), 100)
         self.assert_usable()
 
+    def test_select_and_poll_wait_and_can_be_interrupted(self):
+        code = """
+            import select, selectors, time
+            file = open('file', 'w+')
+            def took(function, *args):
+                began = time.monotonic()
+                return function(*args), time.monotonic() - began >= 0.05
+            poll = select.poll()
+            nothing = took(select.select, [], [], [], 0.05), took(poll.poll, 50)
+            poll.register(file, select.POLLOUT)
+            selector = selectors.DefaultSelector(); selector.register(file, selectors.EVENT_WRITE)
+            ready = select.select([file], iter([file]), [], 9), poll.poll(9000) == [(file.fileno(), select.POLLOUT)]
+            ready[0] == ([file], [file], []), ready[1], len(selector.select(9)), nothing
+        """
+        code = "\n".join(line[12:] for line in code.splitlines())
+        waited = "((([], [], []), True), ([], True))"
+        self.assert_value(code, "(True, True, 1, %s)" % waited)
+        self.run_error("select.select([], [], [], -1)", "ValueError")
+        for call in ("select.select([], [], [], 1000)", "select.select([], [], [])"):
+            with self.subTest(call):
+                self.assertEqual(
+                    self.kernel.run("print('go')\n" + call, 1).completion, "interrupted"
+                )
+        self.assertEqual(
+            self.kernel.run("print('go')\nselect.poll().poll()", 1).completion, "interrupted"
+        )
+        self.assert_usable()
+
     def test_a_signal_handler_can_release_a_lock(self):
         self.assert_value(
             "import signal, threading\nlock = threading.Lock(); lock.acquire()\n"
@@ -208,14 +280,73 @@ class Own(WasmTest):
                 kernel.control.close()
                 self.assertEqual(kernel.process.wait(5), 0)
 
+    def test_a_guest_has_one_timer_however_often_it_asks(self):
+        self.run_ok(
+            "import time\nattach = time.sleep.__globals__['attach']\nfor _ in range(100): attach()"
+        )
+        timers = pathlib.Path("/proc/%d/timers" % self.kernel.process.pid).read_text()
+        self.assertEqual(timers.count("ID:"), 1, timers)
+        self.assertEqual(
+            self.kernel.run("print('go')\nwhile True: pass", 1).completion, "interrupted"
+        )
+        self.assert_usable()
+
+    def test_signals_that_wait_do_not_wake_an_idle_kernel(self):
+        self.run_ok("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])")
+        process = self.kernel.process.pid
+
+        def woken():
+            status = pathlib.Path("/proc/%d/status" % process).read_text()
+            return int(found(r"\nvoluntary_ctxt_switches:\s+(\d+)", status))
+
+        for number in (signal.SIGINT, signal.SIGUSR1):
+            with self.subTest(number):
+                os.kill(process, number)
+                time.sleep(0.3)
+                before = woken()
+                time.sleep(1)
+                self.assertLess(woken() - before, 100)
+        self.assert_usable()
+
     def test_signals_without_a_handler_do_what_they_do(self):
         self.kernel.process.terminate()
         self.assertEqual(self.kernel.process.wait(10), -15)
+
+    def test_a_component_is_compiled_once_for_each_source(self):
+        workdir = pathlib.Path(self.workdir)
+        programs, cache = workdir / "programs", workdir / "cache"
+        programs.mkdir()
+        shutil.copy(WASM + "/vivarium-wasm", programs)
+        source, log = programs / "python.wasm", programs / "log"
+        source.write_bytes(b"source")
+        compiler = programs / "vivarium-wasm-compile"
+        # Compiling takes minutes.
+        compiler.write_text(
+            '#!/bin/sh\necho compiled >>%s\ncp %s/python.cwasm "$2"\nchmod 644 "$2"\n' % (log, WASM)
+        )
+        compiler.chmod(0o755)
+
+        def inspect():
+            command = [str(programs / "vivarium-wasm"), "inspect", "--cache", str(cache)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+            component = pathlib.Path(json.loads(done.stdout)["component"])
+            compiled = [path for path in cache.iterdir() if path.name.startswith("python")]
+            self.assertEqual(compiled, [component])
+            return len(log.read_text().splitlines())
+
+        self.assertEqual([inspect(), inspect()], [1, 1])
+        # An earlier release has an older file.
+        os.utime(source, (1, 1))
+        (cache / "python-6-1-0.cwasm.99").write_bytes(b"half done")
+        self.assertEqual([inspect(), inspect()], [2, 2])
 
     def test_inspect_finds_all_in_force_and_the_interpreter_where_the_guest_expects_it(self):
         command = [WASM + "/vivarium-wasm", "inspect", "--cache", self.workdir + "/cache"]
         answer = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
         self.assertEqual((answer["missing"], answer["engine"]), ("", "wasmtime"))
-        self.assertIn("no sockets", answer["enforced"])
+        for claim in ("no file but those", "no sockets", "no threads", "no processes"):
+            self.assertIn(claim, answer["enforced"])
+        # What it has tried to get out of.
+        self.assertEqual(os.listdir(self.workdir + "/cache"), [])
         expected = found(r"RUNTIME_AT = (\d+)", (GUEST / "stand_ins.py").read_text())
         self.assertEqual(answer["runtime_at"], int(expected))

@@ -21,7 +21,7 @@
 //! | workdir, `/tmp`, `/dev/shm` | directories of one tmpfs with the session's size and inode limit |
 //!
 //! With runtime `wasm` there are no system paths, no `/.vivarium/bin`, and of `/etc` only our own files: its
-//! program is all of the host that is seen.
+//! program is all of the host that is seen. Nothing in the workdir can be executed.
 
 mod etc;
 mod hidden;
@@ -245,10 +245,12 @@ fn writable(context: &Context, stage: &Path) -> Result<(), LayerError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount_fs(Some("tmpfs"), &pool, Some("tmpfs"), flags, Some(&options))?;
 
-    // noexec would break extension modules installed into the workdir; the other two hold data.
+    // noexec would break extension modules installed into the workdir, of which an engine has none; the
+    // other two hold data.
+    let of_workdir = if context.is_wasm() { Access::WritableNoExec } else { Access::Writable };
     let workdir = context.policy.workdir.to_string_lossy();
     let places = [
-        (&*workdir, 0o700, Access::Writable),
+        (&*workdir, 0o700, of_workdir),
         ("/tmp", 0o1777, Access::WritableNoExec),
         ("/dev/shm", 0o1777, Access::WritableNoExec),
     ];

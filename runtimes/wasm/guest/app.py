@@ -123,4 +123,4 @@ class WitWorld(wit_world.WitWorld):
     def inspect(self):
         import json
 
-        return json.dumps(inspection.inspect())
+        return json.dumps(inspection.inspect(json.loads(wit_world.settings())["workdir"]))

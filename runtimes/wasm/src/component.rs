@@ -1,8 +1,9 @@
 //! Finds the compiled component, has it compiled where it does not fit, and checks who could have written it.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -50,7 +51,7 @@ pub fn passed(engine: &Engine, file: &File) -> Result<Component> {
     ffi::load(engine, file)
 }
 
-/// The component beside the program if it fits, else one in `cache`, which is compiled if need be.
+/// The component beside the program if it fits, else one in the directory `cache`, which is compiled if need be.
 ///
 /// # Errors
 /// If there is none that fits, and it cannot be compiled.
@@ -67,7 +68,6 @@ pub fn fitting(engine: &Engine, cache: &Path) -> Result<(PathBuf, Component)> {
         return Err(why
             .context(format!("{} does not fit, and {COMPILER} is not there", packaged.display())));
     }
-    DirBuilder::new().mode(0o700).recursive(true).create(cache)?;
     let lock = OpenOptions::new()
         .create(true)
         .write(true)
@@ -75,7 +75,9 @@ pub fn fitting(engine: &Engine, cache: &Path) -> Result<(PathBuf, Component)> {
         .mode(0o600)
         .open(cache.join("lock"))?;
     flock(&lock, FlockOperation::LockExclusive)?;
-    let path = cache.join(COMPILED);
+    let name = compiled_of(&beside(SOURCE))?;
+    remove_others(cache, &name)?;
+    let path = cache.join(name);
     if let Ok(component) =
         open(&path).map_err(wasmtime::Error::from).and_then(|f| ffi::load(engine, &f))
     {
@@ -87,6 +89,24 @@ pub fn fitting(engine: &Engine, cache: &Path) -> Result<(PathBuf, Component)> {
     }
     let component = ffi::load(engine, &open(&path)?)?;
     Ok((path, component))
+}
+
+/// The name of what is compiled of this source. Of another there is another, be it older or newer.
+fn compiled_of(source: &Path) -> io::Result<String> {
+    let data = fs::metadata(source)?;
+    Ok(format!("python-{}-{}-{}.cwasm", data.size(), data.mtime(), data.mtime_nsec()))
+}
+
+/// Removes what is compiled of other sources, and what compilers that were killed have left.
+fn remove_others(cache: &Path, name: &str) -> io::Result<()> {
+    for entry in fs::read_dir(cache)? {
+        let entry = entry?;
+        let found = entry.file_name();
+        if found.as_bytes().starts_with(b"python") && found != name {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -118,6 +138,37 @@ mod tests {
             chown(&path, Some(12345), None).unwrap();
             assert!(open(&path).is_err_and(|e| e.to_string().contains("another user")));
         }
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_is_compiled_of_another_source_has_another_name_and_goes() {
+        let dir = std::env::temp_dir().join(format!("vivarium-cache-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let source = dir.join("source");
+        let mut names = std::collections::BTreeSet::new();
+        for (content, seconds, nanoseconds) in
+            [("code", 9, 0), ("code", 9, 1), ("code", 8, 1), ("other", 8, 1)]
+        {
+            fs::write(&source, content).unwrap();
+            let time = std::time::UNIX_EPOCH + std::time::Duration::new(seconds, nanoseconds);
+            File::options().write(true).open(&source).unwrap().set_modified(time).unwrap();
+            let name = compiled_of(&source).unwrap();
+            assert_eq!(compiled_of(&source).unwrap(), name);
+            names.insert(name);
+        }
+        assert_eq!(names.len(), 4);
+        let kept = names.pop_first().unwrap();
+        let part = format!("{kept}.123");
+        let others = names.iter().map(String::as_str).chain([COMPILED, &part]);
+        for name in others.chain([&*kept, "lock"]) {
+            fs::write(dir.join(name), "").unwrap();
+        }
+        remove_others(&dir, &kept).unwrap();
+        let left = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut left: Vec<_> = left.collect();
+        left.sort();
+        assert_eq!(left, ["lock", &*kept, "source"]);
         fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -1,7 +1,9 @@
 //! One instance of the guest: what it sees, what bounds it, and how it ends.
 
 use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder};
 use std::mem::ManuallyDrop;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
 
 use wasmtime::component::{Component, Linker, ResourceTable};
@@ -45,11 +47,6 @@ impl Terms {
         })
     }
 
-    fn max_memory(&self) -> usize {
-        // The rest is the engine's, under the same limit of the cgroup.
-        self.max_memory_bytes.map_or(usize::MAX, |bytes| bytes - bytes / 8)
-    }
-
     fn wasi(&self) -> Result<WasiCtx> {
         let mut builder = WasiCtxBuilder::new();
         builder.inherit_stdout().inherit_stderr().allow_blocking_current_thread(true);
@@ -75,10 +72,8 @@ pub struct Host {
     wasi: WasiCtx,
     table: ResourceTable,
     max_memory_bytes: usize,
-    /// `None` once the guest has begun.
-    birth: Option<Birth>,
-    /// What `settings` answers from then on.
-    settings: String,
+    /// What `settings` answers. `None` as long as there is no session.
+    settings: Option<String>,
 }
 
 impl WasiView for Host {
@@ -98,40 +93,44 @@ impl ResourceLimiter for Host {
 }
 
 impl Host {
-    fn new(birth: Birth) -> Result<Self> {
-        let max_memory_bytes = match &birth {
-            Birth::Executed(terms) => terms.max_memory(),
-            Birth::Forked => usize::MAX,
-        };
-        Ok(Self {
-            // Before it begins a guest has no directory to look for.
+    fn new(birth: &Birth) -> Result<Self> {
+        let mut host = Self {
+            // Without a session a guest has no directory to look for.
             wasi: Terms::default().wasi()?,
             table: ResourceTable::new(),
-            max_memory_bytes,
-            birth: Some(birth),
-            settings: String::new(),
-        })
+            max_memory_bytes: usize::MAX,
+            settings: None,
+        };
+        if let Birth::Executed(terms) = birth {
+            host.begin(terms)?;
+        }
+        Ok(host)
     }
 
-    /// The environment and the workdir. The first time the guest gets its session: all that is that one's is made
-    /// here.
+    /// Makes all that is the session's.
+    fn begin(&mut self, terms: &Terms) -> Result<String> {
+        self.wasi = terms.wasi()?;
+        // The rest is the engine's, under the same limit of the cgroup.
+        self.max_memory_bytes =
+            terms.max_memory_bytes.map_or(usize::MAX, |bytes| bytes - bytes / 8);
+        let settings = serde_json::json!({
+            "environment": terms.environment,
+            "workdir": terms.directories.first(),
+        });
+        let settings = settings.to_string();
+        self.settings = Some(settings.clone());
+        Ok(settings)
+    }
+
+    /// The environment and the workdir. In a template the first call returns in each fork, and each of these has its
+    /// session then.
     pub(crate) fn settings(&mut self) -> Result<String> {
-        if let Some(birth) = self.birth.take() {
-            let terms = match birth {
-                Birth::Executed(terms) => terms,
-                Birth::Forked => session::fork_kernels()?,
-            };
-            signals::end_with_control()?;
-            signals::listen()?;
-            self.wasi = terms.wasi()?;
-            self.max_memory_bytes = terms.max_memory();
-            let settings = serde_json::json!({
-                "environment": terms.environment,
-                "workdir": terms.directories.first(),
-            });
-            self.settings = settings.to_string();
-        }
-        Ok(self.settings.clone())
+        let settings = match self.settings.clone() {
+            Some(settings) => settings,
+            None => self.begin(&session::fork_kernels()?)?,
+        };
+        signals::listen()?;
+        Ok(settings)
     }
 }
 
@@ -146,7 +145,7 @@ where
     imports::add_to_linker(&mut linker)?;
     streams::add_to_linker(&mut linker)?;
     // Never dropped: see `main`.
-    let mut store = ManuallyDrop::new(Store::new(engine, Host::new(birth)?));
+    let mut store = ManuallyDrop::new(Store::new(engine, Host::new(&birth)?));
     store.limiter(|host| host);
     let instance = linker.instantiate_async(&mut *store, component).await?;
     let function = instance.get_typed_func::<(), (T,)>(&mut *store, name)?;
@@ -173,11 +172,33 @@ pub fn serve(engine: &Engine, component: &Component, birth: Birth) -> Result<i32
     }
 }
 
-/// What holds in a guest without directories, as JSON.
+/// What holds in a guest that sees one directory, as JSON. That is made in the directory `cache`, with what the
+/// guest is not to reach beside it.
 ///
 /// # Errors
-/// If it cannot start.
-pub fn inspect(engine: &Engine, component: &Component) -> Result<String> {
-    let terms = Terms { max_memory_bytes: Some(256 << 20), ..Terms::default() };
+/// If the directory cannot be made, or the guest cannot start.
+pub fn inspect(engine: &Engine, component: &Component, cache: &Path) -> Result<String> {
+    let own = cache.canonicalize()?.join(format!("trial-{}", std::process::id()));
+    if own.exists() {
+        // Of a process that was killed.
+        fs::remove_dir_all(&own)?;
+    }
+    let inside = own.join("inside");
+    DirBuilder::new().mode(0o700).recursive(true).create(&inside)?;
+    let answer = in_directory(engine, component, &inside);
+    fs::remove_dir_all(&own)?;
+    answer
+}
+
+fn in_directory(engine: &Engine, component: &Component, inside: &Path) -> Result<String> {
+    fs::write(inside.join("file"), "inside")?;
+    fs::write(inside.with_file_name("outside"), "outside")?;
+    symlink("../outside", inside.join("link"))?;
+    let Some(directory) = inside.to_str() else { bail!("{} is not UTF-8", inside.display()) };
+    let terms = Terms {
+        max_memory_bytes: Some(256 << 20),
+        directories: vec![directory.to_owned()],
+        ..Terms::default()
+    };
     block_on(call(engine, component, Birth::Executed(terms), "inspect"))
 }

@@ -38,7 +38,7 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> Result<()> {
         Ok((signals::set_timer(first, interval),))
     })?;
     root.func_wrap("end", |_, (status, signal): (u32, u32)| -> Result<()> {
-        signals::die_of(signal);
+        signals::end_by(signal);
         Err(wasmtime_wasi::I32Exit(i32::try_from(status & 0xFF).unwrap_or(0)).into())
     })?;
     root.func_wrap("get-timer", |_, (): ()| Ok((signals::get_timer(),)))?;

@@ -12,6 +12,7 @@
 pub mod component;
 #[allow(unsafe_code)]
 mod ffi;
+mod filter;
 pub mod guest;
 mod imports;
 pub mod session;
@@ -19,10 +20,21 @@ pub mod session;
 mod signals;
 mod streams;
 
+use std::io;
+
 use wasmtime::{Config, Engine, Result};
 
 /// What CPython may recurse into: its own limit counts the guest's stack, not this one.
 const STACK_BYTES: usize = 16 << 20;
+
+/// Has this process end with its control socket, and forbids it what it needs only to start.
+///
+/// # Errors
+/// If descriptor 3 is no socket, or no filter can be added.
+pub fn confine() -> io::Result<()> {
+    signals::end_with_control()?;
+    filter::install()
+}
 
 /// The engine, configured as the one that compiled the component.
 ///

@@ -7,9 +7,9 @@
 use vivarium_agent::ffi::program;
 use wasmtime::{Error, Result, bail};
 
-use crate::ffi;
 use crate::guest::Terms;
 use crate::signals::kept::Kept;
+use crate::{confine, ffi};
 
 /// Checks that the agent and this program speak one version of the protocol.
 ///
@@ -28,6 +28,8 @@ pub(crate) fn fork_kernels() -> Result<Terms> {
     let kept = Kept::of_this_process()?;
     let arguments = ffi::fork_kernels()?;
     kept.restore()?;
+    // As one that is executed does when it starts.
+    confine()?;
     // Without it all kernels of a template would draw the same numbers: a fork copies the generator.
     rand::rng().reseed()?;
     let arguments: Result<Vec<_>, _> = arguments.into_iter().map(String::from_utf8).collect();

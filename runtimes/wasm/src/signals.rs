@@ -10,14 +10,16 @@
 
 pub mod kept;
 mod places;
+mod timer;
 
 use std::io;
 use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
-/// asm-generic/fcntl.h; libc does not name it.
-const F_SETSIG: i32 = 10;
+use self::timer::retry_in;
+pub use self::timer::{get_timer, set_timer};
+
 /// The socket to the agent.
 pub const CONTROL: i32 = 3;
 /// Python handles these; the default action of the others is the process's.
@@ -40,6 +42,8 @@ const NOTING_NS_PER_BYTE: u64 = 4;
 const RETRY_NS: i64 = 100_000;
 /// When the guest should have seen a signal. It may have written back what it read before, and lost it.
 const SEEN_NS: i64 = 5_000_000;
+/// A signal that does not end the process by then has a default action that does not.
+const DIES_WITHIN_NS: i64 = 100_000_000;
 
 /// The guest's memory; null until it has said where its signals are.
 static BASE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
@@ -55,7 +59,6 @@ static PENDING: AtomicU64 = AtomicU64::new(0);
 static UNSEEN: AtomicU64 = AtomicU64::new(0);
 static HOLDS: AtomicBool = AtomicBool::new(false);
 static HOLD_UNTIL: AtomicU64 = AtomicU64::new(0);
-static TIMER: AtomicPtr<libc::c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// A word of the guest's memory.
 fn word(at: u32) -> Option<&'static AtomicU32> {
@@ -145,26 +148,8 @@ pub fn listen() -> io::Result<()> {
                 return Err(io::Error::last_os_error());
             }
         }
-        let mut event: libc::sigevent = std::mem::zeroed();
-        event.sigev_notify = libc::SIGEV_SIGNAL;
-        event.sigev_signo = libc::SIGRTMIN();
-        let mut timer: libc::timer_t = ptr::null_mut();
-        if libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        TIMER.store(timer, SeqCst);
     }
-    Ok(())
-}
-
-fn retry_in(nanoseconds: i64) {
-    // SAFETY: TIMER is what timer_create gave; async-signal-safe.
-    // JUSTIFICATION: rustix has no timers.
-    unsafe {
-        let mut when: libc::itimerspec = std::mem::zeroed();
-        when.it_value.tv_nsec = nanoseconds;
-        libc::timer_settime(TIMER.load(SeqCst), 0, &when, ptr::null_mut());
-    }
+    timer::make()
 }
 
 /// Ends this process once the other end of the control socket is gone, whatever the guest does meanwhile: a loop of tenant code
@@ -181,7 +166,6 @@ pub fn end_with_control() -> io::Result<()> {
         let flags = libc::fcntl(CONTROL, libc::F_GETFL);
         libc::sigaction(libc::SIGIO, &action, ptr::null_mut()) == 0
             && libc::fcntl(CONTROL, libc::F_SETOWN, libc::getpid()) == 0
-            && libc::fcntl(CONTROL, F_SETSIG, 0) == 0
             && libc::fcntl(CONTROL, libc::F_SETFL, flags | libc::O_ASYNC) == 0
     };
     done.then_some(()).ok_or_else(io::Error::last_os_error)
@@ -233,7 +217,14 @@ fn deliver() {
     if pending == 0 && unseen == 0 {
         return;
     }
-    if HOLDS.load(SeqCst) || cpu_ns() < HOLD_UNTIL.load(SeqCst) {
+    if HOLDS.load(SeqCst) {
+        // The call may not have begun, and is then to be interrupted. What the guest blocks can wait for its end.
+        if has_signal() {
+            retry_in(RETRY_NS);
+        }
+        return;
+    }
+    if cpu_ns() < HOLD_UNTIL.load(SeqCst) {
         return retry_in(RETRY_NS);
     }
     let (handlers, blocked, mailbox) = (HANDLERS.load(SeqCst), blocked(), MAILBOX.load(SeqCst));
@@ -324,16 +315,29 @@ pub fn write(fd: i32, data: &[u8]) -> io::Result<usize> {
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
-/// Ends this process by a signal's default action, if it has one that does.
-pub fn die_of(signal: u32) {
+/// Ends this process by a signal's default action, if it has one that does. By a timer: the session's filter has no
+/// call that sends a signal.
+fn die_of(signal: u32) {
     let signal = i32::try_from(signal).unwrap_or(0);
-    // SAFETY: resets the action of one signal and raises that; numbers that are none fail.
+    // SAFETY: resets the action of one signal; numbers that are none fail. Where there can be no timer, ends this
+    // process at once; both are async-signal-safe.
     // JUSTIFICATION: no safe way.
-    if signal != 0 {
-        unsafe {
-            libc::signal(signal, libc::SIG_DFL);
-            libc::raise(signal);
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        if timer::send(signal).is_err() {
+            libc::_exit(128 + signal);
         }
+    }
+}
+
+/// The same, and waits for it.
+pub fn end_by(signal: u32) {
+    if signal != 0 {
+        die_of(signal);
+        let end = libc::timespec { tv_sec: 0, tv_nsec: DIES_WITHIN_NS };
+        // SAFETY: reads `end`.
+        // JUSTIFICATION: std's sleep goes on after a signal.
+        unsafe { libc::nanosleep(&end, ptr::null_mut()) };
     }
 }
 
@@ -352,36 +356,6 @@ pub fn sleep(nanoseconds: u64) {
     // JUSTIFICATION: std's sleep goes on after a signal.
     unsafe { libc::nanosleep(&spec, ptr::null_mut()) };
     deliver();
-}
-
-fn timeval(microseconds: u64) -> libc::timeval {
-    let [seconds, rest] = [microseconds / 1_000_000, microseconds % 1_000_000];
-    libc::timeval {
-        tv_sec: i64::try_from(seconds).unwrap_or(i64::MAX),
-        tv_usec: i64::try_from(rest).unwrap_or(0),
-    }
-}
-
-fn microseconds(time: libc::timeval) -> u64 {
-    u64::try_from(time.tv_sec * 1_000_000 + time.tv_usec).unwrap_or(0)
-}
-
-/// Sets the timer of SIGALRM. Returns what was left, and its interval.
-pub fn set_timer(first: u64, interval: u64) -> (u64, u64) {
-    let new = libc::itimerval { it_value: timeval(first), it_interval: timeval(interval) };
-    let mut old = new;
-    // SAFETY: reads `new`, writes `old`.
-    // JUSTIFICATION: no safe wrapper.
-    unsafe { libc::setitimer(libc::ITIMER_REAL, &new, &mut old) };
-    (microseconds(old.it_value), microseconds(old.it_interval))
-}
-
-pub fn get_timer() -> (u64, u64) {
-    let mut now = libc::itimerval { it_value: timeval(0), it_interval: timeval(0) };
-    // SAFETY: writes `now`.
-    // JUSTIFICATION: no safe wrapper.
-    unsafe { libc::getitimer(libc::ITIMER_REAL, &mut now) };
-    (microseconds(now.it_value), microseconds(now.it_interval))
 }
 
 #[cfg(test)]

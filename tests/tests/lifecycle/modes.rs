@@ -11,12 +11,12 @@ fn doctor() -> (Value, i32) {
 }
 
 /// The same, of somebody's host and with this configuration.
+#[expect(clippy::print_stderr, reason = "shown where a test fails")]
 fn doctor_of(runner: &Runner, configured: &str) -> (Value, i32) {
     let dir = program::temp_dir();
     let config = program::config(dir.path(), configured);
     let arguments = ["doctor", "--json", "--config", &config];
     let finished = program::run_as(runner, dir.path(), &arguments, "");
-    // Shown where a test fails.
     eprintln!("{}", finished.stderr());
     let diagnosis = serde_json::from_str(&finished.stdout());
     (diagnosis.unwrap_or_else(|error| panic!("{error}: {finished:?}")), finished.code())

@@ -2,9 +2,10 @@
 //! refuses them.
 
 use super::*;
+use vivarium_tests::program::Runner;
 
 /// What only the filter of runtime `wasm` refuses.
-const CALLS: [(&str, &str, &str); 8] = [
+const CALLS: [(&str, &str, &str); 11] = [
     // attempt, under the filter, without it
     ("fork", "EPERM", "works"),
     ("vfork", "EPERM", "works"),
@@ -14,6 +15,9 @@ const CALLS: [(&str, &str, &str); 8] = [
     ("socket netlink", "EPERM", "works"),
     ("socketpair", "EPERM", "works"),
     ("kill 1", "EPERM", "EPERM|works"),
+    ("tgkill", "EPERM", "works"),
+    ("own pipe", "EPERM", "works"),
+    ("choose_signal", "EPERM", "works"),
 ];
 
 #[test]
@@ -22,6 +26,8 @@ fn nothing_is_executed_forked_or_connected() {
     let daemon = probe.setup().start();
     let session = light(&daemon);
     check(&session, &CALLS.map(|(what, refused, _)| (what, refused)));
+    // What vivarium-wasm needs until it forbids itself that too.
+    check(&session, &[("own control", "works")]);
     let own = format!("exec {}", probe.path().display());
     check(&session, &[(&own, "EPERM"), ("exec /bin/true", "EPERM"), ("exec_descriptor", "EPERM")]);
     // The one call that has started it: its descriptor is closed, and no other gets that number.
@@ -31,6 +37,43 @@ fn nothing_is_executed_forked_or_connected() {
     let session = light(&daemon);
     check(&session, &CALLS.map(|(what, _, allowed)| (what, allowed)));
     check(&session, &[(&own, "works"), ("exec_start", "EBADF"), ("take_start", "EBADF")]);
+}
+
+/// The filter cannot see the path of the one call that it lets through.
+#[test]
+fn the_call_that_starts_the_program_starts_nothing_else() {
+    let Some(probe) = Probe::get() else { return };
+    let has_landlock = host::has(&[Requirement::Landlock]);
+    let missing: &[&[&str]] = &[&["landlock"], &[], &["mounts"]];
+    for missing in missing.iter().take(if has_landlock { 3 } else { 1 }) {
+        let daemon = probe.setup().without(missing).start();
+        let session = light(&daemon);
+        check(
+            &session,
+            &[
+                ("copy_self own", "works"),
+                ("exec_absolute own", "EACCES"),
+                ("copy_self /tmp/own", "works|EACCES"),
+                ("exec_absolute /tmp/own", "EACCES|ENOENT"),
+                ("exec_absolute /bin/true", "EACCES|ENOENT"),
+                ("exec_absolute /proc/self/fd/4", "EACCES|ENOENT|ENOEXEC"),
+                // The program that it is: until it forbids itself the call.
+                ("forbid_exec", "works"),
+                ("exec_absolute own", "EPERM"),
+                (&format!("exec_absolute {}", probe.path().display()), "EPERM"),
+            ],
+        );
+    }
+    // Without both, only the program's own filter is between it and the host's programs.
+    let daemon = probe.setup().without(&["mounts", "landlock"]).start();
+    let session = light(&daemon);
+    check(&session, &[("copy_self own", "works")]);
+    for path in ["own", "/bin/true"] {
+        let became = session.execute(&format!("exec_absolute {path}"));
+        assert_eq!((became.status(), became.cause()), ("killed", "exited"), "control: {became}");
+    }
+    check(&session, &[("forbid_exec", "works"), ("exec_absolute own", "EPERM")]);
+    check(&session, &[("exec_absolute /bin/true", "EPERM")]);
 }
 
 #[test]
@@ -95,16 +138,43 @@ fn landlock_allows_no_more_than_the_program_needs() {
 }
 
 #[test]
-fn the_component_comes_as_a_descriptor_that_cannot_be_written_to() {
+fn the_component_is_a_copy_that_cannot_be_changed() {
     let Some(probe) = Probe::get() else { return };
     let daemon = probe.setup().start();
     let session = light(&daemon);
-    check(&session, &[("component", "code"), ("change_component", "EBADF")]);
-    // Nor can the file be opened anew: it is in no session's root.
+    // By its seals, whoever opens it.
+    check(
+        &session,
+        &[("component", "code"), ("change_component", "EPERM"), ("reopen_component", "EPERM")],
+    );
+    // The file that it was copied from is in no session's root.
     let path = component(&daemon.dir().join("state"));
     assert!(path.is_file());
     check(&session, &[(&format!("write {}", path.display()), "ENOENT|EACCES|EROFS")]);
     check(&session, &[("component", "code")]);
+}
+
+/// Where there is neither an id of the session's own nor Landlock.
+#[test]
+fn the_component_cannot_be_changed_by_the_daemons_own_user() {
+    let Some(probe) = Probe::get() else { return };
+    let setup = Setup::default().runner(Runner::InContainer).without(&["landlock"]);
+    let daemon = setup.config("environments.default", &probe.section()).start();
+    let session = daemon.any_session(&json!({}));
+    check(
+        &session,
+        &[
+            ("write own", "works"),
+            ("component", "code"),
+            ("change_component", "EPERM"),
+            ("reopen_component", "EPERM"),
+        ],
+    );
+    assert_eq!(attempt(&daemon.any_session(&json!({})), "component"), "code");
+    // Of what it was copied from nothing is read again.
+    let path = component(&daemon.dir().join("state"));
+    std::fs::write(&path, "evil").unwrap();
+    assert_eq!(attempt(&daemon.any_session(&json!({})), "component"), "code");
 }
 
 #[test]

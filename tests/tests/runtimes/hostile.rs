@@ -27,6 +27,11 @@ const CASES: &[(&str, End)] = &[
     // Stubborn.
     ("while True: pass", GAVE_WAY),
     ("import time; time.sleep(1000)", GAVE_WAY),
+    ("import select; select.select([], [], [], 1000)", GAVE_WAY),
+    ("import select; select.select([], [], [])", GAVE_WAY),
+    ("import select; select.poll().poll(1000000)", GAVE_WAY),
+    ("import select; select.poll().poll()", GAVE_WAY),
+    ("import selectors; selectors.DefaultSelector().select(1000)", GAVE_WAY),
     ("import threading; [it.acquire() for it in [threading.Lock()] * 2]", GAVE_WAY),
     ("import asyncio; await asyncio.sleep(1000)", GAVE_WAY),
     ("import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass", LOST),

@@ -10,12 +10,16 @@ pub(super) fn built() -> Option<&'static Path> {
     let source = program::workspace().join("target/wasm");
     let copy = || {
         let dir = program::temp_dir();
-        for name in ["vivarium-wasm", "vivarium-wasm-compile", "python.wasm", "python.cwasm"] {
-            fs::copy(source.join(name), dir.path().join(name)).unwrap();
-        }
+        copy(&source, dir.path());
         dir
     };
     host::has(&[Requirement::Wasm]).then(|| COPIED.get_or_init(copy).path())
+}
+
+fn copy(from: &Path, to: &Path) {
+    for name in ["vivarium-wasm", "vivarium-wasm-compile", "python.wasm", "python.cwasm"] {
+        fs::copy(from.join(name), to.join(name)).unwrap();
+    }
 }
 
 pub(super) fn section(built: &Path) -> String {
@@ -47,6 +51,22 @@ fn state_results_and_files_are_as_in_an_interpreter() {
     assert_eq!((wasm.as_str(), wasm.as_str()), ("kept\n", cpython.as_str()));
     let raised = session.execute("def f(): return 1 / 0\nf()");
     assert_eq!(raised.0["exception"]["type"], "ZeroDivisionError");
+}
+
+/// As a package does it that is upgraded.
+#[test]
+fn sessions_start_after_the_component_was_replaced() {
+    let Some(built) = built() else { return };
+    let own = program::temp_dir();
+    copy(built, own.path());
+    let daemon = daemon(own.path());
+    let running = light(&daemon);
+    let _set = running.execute("x = 41").ok();
+    let (component, new) = (own.path().join("python.cwasm"), own.path().join("new"));
+    fs::copy(&component, &new).unwrap();
+    fs::rename(&new, &component).unwrap();
+    assert_eq!(light(&daemon).value("1 + 1"), "2");
+    assert_eq!(running.value("x + 1"), "42");
 }
 
 #[test]

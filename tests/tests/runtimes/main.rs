@@ -10,6 +10,7 @@ mod escapes;
 mod forked;
 mod hostile;
 mod inside;
+mod package;
 mod refusals;
 mod reports;
 

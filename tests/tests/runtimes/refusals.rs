@@ -27,6 +27,7 @@ fn what_a_session_cannot_have_is_refused_when_it_is_made() {
         ("volumes", json!([{"name": "data"}]), "volumes are"),
         ("tools", tool, "tools are"),
         ("network", json!("full"), "a network is"),
+        ("hidden", json!(["torch"]), "hidden distributions are"),
     ] {
         let asked = |environment: &str| {
             let mut spec = json!({"environment": environment});
@@ -35,9 +36,24 @@ fn what_a_session_cannot_have_is_refused_when_it_is_made() {
         };
         refused(&asked("light"), what);
         let control = asked("default");
-        // Of what is asked for in it, only the volume is not there.
-        assert!(control.status == 201 || field == "volumes", "{field}: {}", control.status);
+        // Of what is asked for in it, only the volume is not there, and perhaps what is to be hidden.
+        let may_lack = ["volumes", "hidden"].contains(&field);
+        assert!(control.status == 201 || may_lack, "{field}: {}", control.status);
         assert_ne!(control.json()["code"], "not_in_runtime", "{field}");
+    }
+}
+
+#[test]
+fn a_configured_network_is_refused_unless_the_session_asks_for_less() {
+    let Some(probe) = Probe::get() else { return };
+    let sandbox = "network = \"full\"\nallowed_networks = [\"none\", \"loopback\"]";
+    let daemon = probe.setup().config("sandbox", sandbox).start();
+    let make = |spec| daemon.request("POST", "/v1/sessions", Some(&spec));
+    refused(&make(json!({"environment": "light"})), "the configured network is");
+    assert_eq!(make(json!({})).status, 201, "control");
+    for network in ["none", "loopback"] {
+        let made = make(json!({"environment": "light", "network": network}));
+        assert_eq!(made.status, 201, "{network}: {}", made.json());
     }
 }
 

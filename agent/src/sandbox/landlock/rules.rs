@@ -92,9 +92,14 @@ fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         list.push((store.target.clone(), if store.read_only { run() } else { owned() }));
     }
     list.push((policy.interpreter.path.clone(), run()));
-    list.push((one_python::directory(policy), run()));
     let more = policy.interpreter.prefixes.iter().chain(&policy.read_paths);
-    list.extend(more.map(|path| (path.clone(), run())));
+    if context.is_wasm() {
+        // Of what the program reads, its libraries' directories have the loader that it is started by.
+        list.extend(more.map(|path| (path.clone(), if path.is_dir() { run() } else { read() })));
+    } else {
+        list.push((one_python::directory(policy), run()));
+        list.extend(more.map(|path| (path.clone(), run())));
+    }
     list
 }
 
@@ -149,6 +154,11 @@ fn open(path: &Path, rights: BitFlags<AccessFs>) -> Result<Option<Allow>, LayerE
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use vivarium_protocol::policy::Network;
+
+    use super::super::fixture;
     use super::*;
 
     /// Each right that is not named is denied.
@@ -167,6 +177,31 @@ mod tests {
         assert_eq!(owned() | to_make | AccessFs::IoctlDev, all);
         assert_eq!(scratch() | AccessFs::Execute, owned());
         assert!(!scratch().contains(AccessFs::Execute));
+    }
+
+    /// Of runtime `wasm` the program alone, and the directories of its libraries if it has any.
+    #[test]
+    fn only_an_engines_program_and_its_libraries_are_executed() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = |name: &str| dir.path().join(name);
+        fs::create_dir(own("lib")).unwrap();
+        fs::write(own("program"), "").unwrap();
+        fs::write(own("data"), "").unwrap();
+        let layers = [Layer::Mounts, Layer::Landlock];
+        let mut context = fixture::context(&layers, Network::None, dir.path());
+        let interpreter = &mut context.policy.interpreter;
+        interpreter.path = own("program");
+        interpreter.prefixes = ["program", "lib", "data"].map(own).to_vec();
+        let executable = |context: &Context| -> BTreeSet<PathBuf> {
+            let rules = of(context).unwrap().into_iter();
+            rules.filter(|it| it.rights.contains(AccessFs::Execute)).map(|it| it.path).collect()
+        };
+        let of_python = executable(&context);
+        assert!(of_python.contains(&own("data")) && of_python.contains(dir.path()), "control");
+        context.policy.interpreter.wasm = Some(fixture::engine());
+        assert_eq!(executable(&context), ["lib", "program"].map(own).into());
+        let data = of(&context).unwrap().into_iter().find(|it| it.path == own("data"));
+        assert_eq!(data.unwrap().rights, read());
     }
 
     #[test]

@@ -159,13 +159,13 @@ pub(super) const NOT_IMPLEMENTED_HERE: &[Call] = calls! { SYS_inotify_init };
 pub(super) const NOT_IMPLEMENTED_HERE: &[Call] = &[];
 
 /// What is on a session's list and a kernel of runtime `wasm` is refused: its program was started, makes no
-/// process or thread, connects to nothing, and signals nobody. Tenant code asks for none of this, as WASI
+/// process or thread, connects to nothing, and signals nobody but, by a timer, itself. Tenant code asks for none of this, as WASI
 /// has no word for it; whoever gets out of the engine is to find none of it either.
 const NOT_IN_WASM: &[Call] = calls! {
     SYS_accept SYS_accept4 SYS_bind SYS_clone SYS_connect SYS_execve SYS_kill SYS_listen
     SYS_memfd_create SYS_mknodat SYS_pidfd_open SYS_pidfd_send_signal SYS_rt_sigqueueinfo
     SYS_rt_tgsigqueueinfo SYS_sendmmsg SYS_setpgid SYS_setsid SYS_setsockopt SYS_signalfd4
-    SYS_socket SYS_socketpair SYS_splice SYS_tee SYS_tkill
+    SYS_socket SYS_socketpair SYS_splice SYS_tee SYS_tgkill SYS_tkill
 };
 
 #[cfg(target_arch = "x86_64")]

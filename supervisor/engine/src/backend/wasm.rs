@@ -1,7 +1,8 @@
-//! Asks the program of the WebAssembly engine what it is, and opens its compiled component.
+//! Asks the program of the WebAssembly engine what it is, and reads its compiled component.
 //!
 //! The component is machine code: whoever can change it runs code in every session's kernel. It is opened
-//! here, outside of sessions, where files still have their owners, and sessions get the descriptor.
+//! here, outside of sessions, where files still have their owners, and sessions get a sealed copy in memory:
+//! none can change it, and a package that replaces the file does not come between the daemon and its sessions.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,7 +12,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
-use nix::unistd::geteuid;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, geteuid};
 use serde::Deserialize;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -22,7 +24,8 @@ use super::inspect::{InspectError, read_all};
 use super::program::ProgramFile;
 use crate::settings::AgentBinary;
 
-/// How long it may take: a component that does not fit this CPU is compiled anew.
+/// How long it may take: a component that does not fit this CPU is compiled anew. vivarium.service gives the daemon
+/// longer to start.
 const WITHIN: Duration = Duration::from_secs(180);
 
 const NAME: &str = "vivarium-wasm";
@@ -56,6 +59,14 @@ pub async fn inspect(
     path: &Path,
     cache: &Path,
 ) -> Result<(Interpreter, ProgramFile), InspectError> {
+    inspect_within(path, cache, WITHIN).await
+}
+
+async fn inspect_within(
+    path: &Path,
+    cache: &Path,
+    within: Duration,
+) -> Result<(Interpreter, ProgramFile), InspectError> {
     let failed = |reason: String| InspectError::Wasm { path: path.to_owned(), reason };
     let mut child = Command::new(path)
         .args(["inspect", "--cache"])
@@ -72,11 +83,16 @@ pub async fn inspect(
             io::ErrorKind::NotFound => failed(MISSING.to_owned()),
             _ => failed(format!("execute it: {error}")),
         })?;
+    let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let all = async { tokio::join!(read_all(stdout), read_all(stderr), child.wait()) };
-    let (answer, complaint, status) = timeout(WITHIN, all)
-        .await
-        .map_err(|_| failed(format!("no answer within {} s", WITHIN.as_secs())))?;
+    let Ok((answer, complaint, status)) = timeout(within, all).await else {
+        // With its compiler, which would go on without it.
+        if let Some(Err(errno)) = group.map(|group| killpg(group, Signal::SIGKILL)) {
+            tracing::warn!(%errno, path = %path.display(), "what takes too long could not be killed");
+        }
+        return Err(failed(format!("no answer within {} s", within.as_secs())));
+    };
     let status = status.map_err(|error| failed(error.to_string()))?;
     if !status.success() {
         return Err(failed(String::from_utf8_lossy(&complaint).trim().to_owned()));
@@ -84,6 +100,7 @@ pub async fn inspect(
     let answer: Answer = serde_json::from_slice(&answer)
         .map_err(|error| failed(format!("an answer that cannot be read: {error}")))?;
     let component = open_component(&answer.component)
+        .and_then(ProgramFile::copy_of)
         .map_err(|error| failed(format!("{}: {error}", answer.component.display())))?;
     let Answer { engine, engine_version, python, enforced, missing, reads, .. } = answer;
     let interpreter = Interpreter {
@@ -98,7 +115,7 @@ pub async fn inspect(
             missing,
         }),
     };
-    Ok((interpreter, ProgramFile::opened(component)))
+    Ok((interpreter, component))
 }
 
 const MISSING: &str = "it is not there: install the package vivarium-wasm, or name the program in \
@@ -129,7 +146,7 @@ fn open_component(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::os::unix::fs::{FileExt, PermissionsExt, chown, symlink};
 
     use super::*;
 
@@ -173,6 +190,35 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_takes_too_long_ends_with_all_that_it_has_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let (program, started) = (dir.path().join("program"), dir.path().join("started"));
+        let script = format!("#!/bin/sh\nsleep 1000 &\necho $! >{}\nwait\n", started.display());
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let within = Duration::from_secs(2);
+        let failed = inspect_within(&program, dir.path(), within).await.err().unwrap().to_string();
+        assert!(failed.ends_with("no answer within 2 s"), "{failed}");
+        let child = fs::read_to_string(&started).unwrap();
+        let stat = Path::new("/proc").join(child.trim()).join("stat");
+        // Gone, or a zombie until somebody waits for it.
+        let is_alive = || fs::read_to_string(&stat).is_ok_and(|text| !text.contains(") Z "));
+        let until = std::time::Instant::now() + Duration::from_secs(20);
+        while is_alive() && std::time::Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(!is_alive());
+    }
+
+    #[test]
+    fn the_unit_gives_a_daemon_longer_than_the_compiler_has() {
+        let unit = include_str!("../../../../systemd/vivarium.service");
+        let line = unit.lines().find_map(|line| line.strip_prefix("TimeoutStartSec=")).unwrap();
+        let minutes: u64 = line.strip_suffix("min").unwrap().parse().unwrap();
+        assert!(Duration::from_secs(60 * minutes) > WITHIN + Duration::from_secs(60), "{line}");
+    }
+
+    #[tokio::test]
     async fn a_program_that_is_missing_fails_or_lies_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let of = |script: &str| {
@@ -188,7 +234,7 @@ mod tests {
         assert!(failed.ends_with("no CPU"), "{failed}");
         assert!(said(&of("echo '{}'")).await.unwrap().contains("cannot be read"));
         let component = dir.path().join("python.cwasm");
-        fs::write(&component, "").unwrap();
+        fs::write(&component, "code").unwrap();
         fs::set_permissions(&component, fs::Permissions::from_mode(0o600)).unwrap();
         let answer = format!(
             r#"{{"engine": "wasmtime", "engine_version": "48.0.1", "python": "3.14.0",
@@ -196,7 +242,12 @@ mod tests {
             component.display()
         );
         let path = of(&format!("cat <<'END'\n{answer}\nEND"));
-        let (interpreter, _) = inspect(&path, dir.path()).await.unwrap();
+        let (interpreter, passed) = inspect(&path, dir.path()).await.unwrap();
+        fs::write(&component, "evil").unwrap();
+        let mut content = [0; 4];
+        let passed = File::from(passed.descriptor().unwrap());
+        passed.read_exact_at(&mut content, 0).unwrap();
+        assert_eq!(&content, b"code", "as it was when it was asked about");
         assert_eq!(interpreter.prefixes, [path]);
         assert_eq!(interpreter.wasm.unwrap().name, "wasmtime 48.0.1");
     }

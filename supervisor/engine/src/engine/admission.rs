@@ -83,7 +83,7 @@ impl Engine {
         self.admit_audit().await?;
         let (mut is_read, mut has_room_made, mut has_gate) = (false, false, false);
         let mut chosen = self.choose(tenant, spec.environment.as_deref()).await?;
-        self.check_runtime(&chosen.name, &spec)?;
+        self.check_runtime(tenant, &chosen.name, &spec)?;
         chosen.hidden = self.hidden(&chosen, &spec.hidden).await?;
         let stores = self.claim_stores(tenant, &spec, &chosen.base).await?;
         let refused = loop {

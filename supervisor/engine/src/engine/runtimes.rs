@@ -25,19 +25,23 @@ impl Engine {
         }
     }
 
-    /// Refuses what a session asks for that its runtime does not have.
+    /// Refuses what a session asks for, or would have by the tenant's configuration, that its runtime does not have.
     pub(super) fn check_runtime(
         &self,
+        tenant: &str,
         environment: &str,
         spec: &SessionSpec,
     ) -> Result<(), EngineError> {
         let has_tools = !spec.tools.is_empty() || !spec.tool_servers.is_empty();
-        let reaches_out = matches!(spec.network, Some(Network::Trusted | Network::Full));
+        let reaches_out = |network| matches!(network, Network::Trusted | Network::Full);
+        let configured = self.settings_of(tenant).sandbox.network;
         let asked = [
             (spec.home.is_some_and(|home| home != HomeKind::Off), "homes are"),
             (!spec.volumes.is_empty(), "volumes are"),
             (has_tools, "tools are"),
-            (reaches_out, "a network is"),
+            (!spec.hidden.is_empty(), "hidden distributions are"),
+            (spec.network.is_some_and(reaches_out), "a network is"),
+            (spec.network.is_none() && reaches_out(configured), "the configured network is"),
         ];
         let missing = asked.into_iter().find(|(asked, _)| *asked);
         missing.map_or(Ok(()), |(_, what)| self.needs_cpython(environment, what))

@@ -8,7 +8,7 @@ use crate::sys::{HELD_PROGRAM, HeldProgram};
 const WASM: Profile = Profile { internet: true, own_files: true, own_pids: true, wasm: true };
 
 #[test]
-fn no_process_no_second_program_and_no_socket_is_made() {
+fn no_process_no_second_program_and_no_socket_is_made_and_nobody_is_signalled() {
     let refused = [
         (SYS_execve, [0; 6]),
         (SYS_clone, with(0, (CLONE_VM | CLONE_THREAD | CLONE_SIGHAND) as u64)),
@@ -18,6 +18,10 @@ fn no_process_no_second_program_and_no_socket_is_made() {
         (SYS_connect, [0; 6]),
         (SYS_bind, [0; 6]),
         (SYS_kill, [0; 6]),
+        (SYS_tgkill, [0; 6]),
+        (SYS_fcntl, [4, F_SETOWN as u64, 1, 0, 0, 0]),
+        (SYS_fcntl, [4, 15, 0, 0, 0, 0]),              // F_SETOWN_EX
+        (SYS_fcntl, [3, 10, SIGKILL as u64, 0, 0, 0]), // F_SETSIG
         #[cfg(target_arch = "x86_64")]
         (SYS_fork, [0; 6]),
         #[cfg(target_arch = "x86_64")]
@@ -29,6 +33,10 @@ fn no_process_no_second_program_and_no_socket_is_made() {
         assert_eq!(call_of(WASM, number, arguments), NOT_PERMITTED, "call {number}");
     }
     assert_eq!(call_of(WASM, SYS_clone3, [0; 6]), NO_SUCH_CALL);
+    for allowed in [[3, F_SETOWN as u64, 1, 0, 0, 0], [4, F_SETFL as u64, O_ASYNC as u64, 0, 0, 0]]
+    {
+        assert_eq!(call_of(WASM, SYS_fcntl, allowed), ALLOW, "{allowed:?}");
+    }
 }
 
 #[test]
@@ -51,6 +59,19 @@ fn it_has_nothing_that_a_sessions_has_not_but_its_own_start() {
         let arguments = [HELD_PROGRAM as u64, 0, 0, 0, flags, 0];
         assert_eq!(call_of(WASM, SYS_execveat, arguments), NOT_PERMITTED, "flags {flags:#x}");
     }
+}
+
+/// Its program forbids itself its own start by a filter of its own. No other session's code adds any.
+#[test]
+fn its_program_can_add_a_filter() {
+    let add = [PR_SET_SECCOMP as u64, u64::from(SECCOMP_MODE_FILTER), 0, 0, 0, 0];
+    assert_eq!(call_of(WASM, SYS_prctl, add), ALLOW);
+    assert_eq!(call_of(Profile { wasm: false, ..WASM }, SYS_prctl, add), NOT_PERMITTED);
+    let strict = [PR_SET_SECCOMP as u64, u64::from(SECCOMP_MODE_STRICT), 0, 0, 0, 0];
+    for (call, arguments) in [(SYS_prctl, strict), (SYS_seccomp, [0; 6])] {
+        assert_eq!(call_of(WASM, call, arguments), NOT_PERMITTED, "call {call}");
+    }
+    assert_eq!(call_of(WASM, SYS_prctl, with(0, PR_SET_NO_NEW_PRIVS as u64)), ALLOW);
 }
 
 #[test]

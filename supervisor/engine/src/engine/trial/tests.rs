@@ -36,12 +36,13 @@ async fn prepared_after(failures: &[Failure]) -> (Result<Prepared, StartError>, 
         isolate: vec![],
         program: vec![],
         version: "3.0".into(),
+        wasm: None,
     };
     let inspected = Inspected { interpreter, hidden: vec![], missing: vec![] };
     let inner = &engine.inner;
     let no_passt = Err(NoPasta::new("a test", ""));
     let settings = testing::settings();
-    let preparing = prepare(&settings, &inner.host, "default", inspected, &no_passt);
+    let preparing = prepare(&settings, &inner.host, "default", inspected, None, &no_passt);
     let result = tokio::time::timeout(Duration::from_secs(60), preparing).await.unwrap();
     drop((engine, backend));
     (result, agents.await.unwrap())
