@@ -184,6 +184,33 @@ pub(crate) fn inspect(
     distributions: &[OsString],
 ) -> Result<(Interpreter, Hidden), InspectError> {
     let path = interpreter.to_owned();
+    let no_answer = |reason: String| InspectError::NoAnswer {
+        path: interpreter.to_owned(),
+        reason,
+        stderr: String::new(),
+    };
+    let system_trees =
+        thread::spawn(|| special_files::trees_with_some(READ_EXECUTE.iter().map(PathBuf::from)));
+    let Found { executable, version, prefixes, program, hidden, missing } =
+        ask(interpreter, distributions, &PARTS)?;
+    let program = STANDARD.decode(program).map_err(|error| no_answer(error.to_string()))?;
+    let prefixes =
+        needed(prefixes).map_err(|prefix| InspectError::TooWide { path: path.clone(), prefix })?;
+    // A version manager's shim is a shell script, with needs of its own: run what it chose.
+    let path = if is_script(interpreter) { executable } else { path };
+    let mut isolate = system_trees.join().map_err(|_| no_answer("a search failed".into()))?;
+    isolate.extend(special_files::trees_with_some(prefixes.iter().cloned()));
+    let hidden = Hidden { paths: hidden, missing };
+    Ok((Interpreter { path, prefixes, isolate, program, version, wasm: None }, hidden))
+}
+
+/// Runs the script, which compiles these parts of the kernel.
+fn ask(
+    interpreter: &Path,
+    distributions: &[OsString],
+    parts: &[(&str, &str)],
+) -> Result<Found, InspectError> {
+    let path = interpreter.to_owned();
     if !path.is_absolute() {
         return Err(InspectError::Relative(path));
     }
@@ -192,38 +219,30 @@ pub(crate) fn inspect(
         reason,
         stderr: last_line(stderr),
     };
-    let system_trees =
-        thread::spawn(|| special_files::trees_with_some(READ_EXECUTE.iter().map(PathBuf::from)));
-    let (stdout, stderr) = run_script(interpreter, distributions)?;
+    let (stdout, stderr) = run_script(interpreter, distributions, parts)?;
     let stdout = String::from_utf8_lossy(&stdout);
     let (_, answer) =
         stdout.rsplit_once(MARKER).ok_or_else(|| no_answer("no answer".into(), &stderr))?;
-    let answer =
-        serde_json::from_str(answer).map_err(|error| no_answer(error.to_string(), &stderr))?;
-    let Found { executable, version, prefixes, program, hidden, missing } = match answer {
-        Answer::Unsuitable { error: reason } => {
-            return Err(InspectError::Unsuitable { path, reason });
-        }
-        Answer::Suitable(found) => found,
-    };
-    let program =
-        STANDARD.decode(program).map_err(|error| no_answer(error.to_string(), &stderr))?;
-    let prefixes =
-        needed(prefixes).map_err(|prefix| InspectError::TooWide { path: path.clone(), prefix })?;
-    // A version manager's shim is a shell script, with needs of its own: run what it chose.
-    let path = if is_script(interpreter) { executable } else { path };
-    let mut isolate = system_trees.join().map_err(|_| no_answer("a search failed".into(), &[]))?;
-    isolate.extend(special_files::trees_with_some(prefixes.iter().cloned()));
-    let hidden = Hidden { paths: hidden, missing };
-    Ok((Interpreter { path, prefixes, isolate, program, version, wasm: None }, hidden))
+    match serde_json::from_str(answer).map_err(|error| no_answer(error.to_string(), &stderr))? {
+        Answer::Unsuitable { error: reason } => Err(InspectError::Unsuitable { path, reason }),
+        Answer::Suitable(found) => Ok(found),
+    }
+}
+
+/// `vivarium-agent distributions PATH [DISTRIBUTION…]`: prints a JSON object {hidden, missing} for the
+/// supervisor. Compiles nothing, and searches no trees.
+pub(crate) fn main_distributions(path: &Path, distributions: &[OsString]) -> ExitCode {
+    print(
+        ask(path, distributions, &[])
+            .map(|found| serde_json::json!({"hidden": found.hidden, "missing": found.missing})),
+    )
 }
 
 /// `vivarium-agent inspect PATH [DISTRIBUTION…]`: prints a JSON object {path, version, prefixes, isolate,
 /// program, hidden, missing} for the supervisor, the program in base64.
 pub(crate) fn main_inspect(path: &Path, distributions: &[OsString]) -> ExitCode {
-    let inspected = inspect(path, distributions).map_err(|error| error.to_string());
-    let printed = inspected.and_then(|(found, hidden)| {
-        let answer = serde_json::json!({
+    print(inspect(path, distributions).map(|(found, hidden)| {
+        serde_json::json!({
             "path": found.path,
             "version": found.version,
             "prefixes": found.prefixes,
@@ -231,7 +250,12 @@ pub(crate) fn main_inspect(path: &Path, distributions: &[OsString]) -> ExitCode 
             "program": STANDARD.encode(found.program),
             "hidden": hidden.paths,
             "missing": hidden.missing,
-        });
+        })
+    }))
+}
+
+fn print(answer: Result<serde_json::Value, InspectError>) -> ExitCode {
+    let printed = answer.map_err(|error| error.to_string()).and_then(|answer| {
         writeln!(std::io::stdout(), "{answer}")
             .map_err(|error| format!("print the answer: {error}"))
     });
@@ -247,6 +271,7 @@ pub(crate) fn main_inspect(path: &Path, distributions: &[OsString]) -> ExitCode 
 fn run_script(
     interpreter: &Path,
     distributions: &[OsString],
+    parts: &[(&str, &str)],
 ) -> Result<(Vec<u8>, Vec<u8>), InspectError> {
     let spawn = |source| InspectError::Spawn { path: interpreter.to_owned(), source };
     let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
@@ -262,7 +287,7 @@ fn run_script(
         .spawn()
         .map_err(spawn)?;
     let parts: serde_json::Map<_, _> =
-        PARTS.iter().map(|(name, source)| ((*name).to_owned(), (*source).into())).collect();
+        parts.iter().map(|(name, source)| ((*name).to_owned(), (*source).into())).collect();
     let parts = serde_json::Value::from(parts).to_string();
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     // Threads, so that an interpreter that neither reads nor writes can not hold us up. They are

@@ -16,7 +16,7 @@ use vivarium_protocol::discard;
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{
-    ExecutionNumber, Failure, Generation, Origin, Program, SpawnNumber, Stream,
+    ExecutionNumber, Failure, Generation, Noted, Origin, Program, SpawnNumber, Stream,
 };
 use vivarium_protocol::one_python;
 use vivarium_protocol::outcome::KernelEnd;
@@ -205,8 +205,8 @@ impl Kernel {
     }
 
     /// Sends it the frame of [`wire::encode_work`]. Its time runs from here.
-    pub(crate) fn submit(&mut self, execution: ExecutionNumber, frame: &[u8]) {
-        self.turn.sent(execution);
+    pub(crate) fn submit(&mut self, execution: ExecutionNumber, noted: Noted, frame: &[u8]) {
+        self.turn.sent(execution, noted);
         self.outbox.extend(frame);
         self.write();
     }

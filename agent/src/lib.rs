@@ -52,8 +52,8 @@ use std::process::ExitCode;
 
 use self::sys::DescriptorTable;
 
-/// Runs what the command line names: `launch`, `template`, `range`, `storage`, or `inspect PATH
-/// [DISTRIBUTION…]`.
+/// Runs what the command line names: `launch`, `template`, `range`, `storage`, `inspect PATH
+/// [DISTRIBUTION…]`, or `distributions PATH [DISTRIBUTION…]`.
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
@@ -61,6 +61,9 @@ pub fn main() -> ExitCode {
         [command] => run(command),
         [command, path, distributions @ ..] if command == "inspect" => {
             inspect::main_inspect(path.as_ref(), distributions)
+        }
+        [command, path, distributions @ ..] if command == "distributions" => {
+            inspect::main_distributions(path.as_ref(), distributions)
         }
         _ => usage_error(),
     }

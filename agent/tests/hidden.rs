@@ -76,6 +76,41 @@ fn modules_of_the_interpreter_are_hidden_from_links_too() {
     assert_eq!(session.execute("import json; json.dumps(1)").repr.as_deref(), Some("'1'"));
 }
 
+/// At each path at which it is shown: what an interpreter reads is bound both as named and as resolved.
+#[test]
+fn packages_are_hidden_at_paths_through_linked_directories() {
+    let (site, links) = (site(), tempfile::tempdir().unwrap());
+    let path = site.path().canonicalize().unwrap();
+    let current = links.path().canonicalize().unwrap().join("current");
+    std::os::unix::fs::symlink(path.parent().unwrap(), &current).unwrap();
+    let named = current.join(path.file_name().unwrap());
+    let both = vec![named.clone(), path.clone()];
+    let hidden = vec![path.join("gone"), path.join("gone_module.py")];
+    let read = |hidden_paths: &[PathBuf]| {
+        let mut policy = policy();
+        (policy.read_paths, policy.hidden_paths) = (both.clone(), hidden_paths.to_vec());
+        policy
+    };
+    let bound = |hidden_paths: &[PathBuf]| {
+        let mut policy = policy();
+        policy.interpreter.prefixes.extend(both.clone());
+        policy.hidden_paths = hidden_paths.to_vec();
+        policy
+    };
+    for policy in [&read as &dyn Fn(&[PathBuf]) -> _, &bound] {
+        for directory in [&named, &path] {
+            let mut control = Session::launch(policy(&[])).unwrap();
+            let found = look(&mut control, directory, ["gone", "gone_module"]);
+            assert_eq!(found, format!("[{FOUND}, {FOUND}]"));
+            let mut session = Session::launch(policy(&hidden)).unwrap();
+            for names in [["gone", "stays"], ["gone_module", "stays_module"]] {
+                let found = look(&mut session, directory, names);
+                assert_eq!(found, format!("[{NOT_FOUND}, {FOUND}]"), "{}", directory.display());
+            }
+        }
+    }
+}
+
 /// In one overlay, as a second one in the first would be one more than overlayfs stacks: what is read is shown by one already.
 #[test]
 fn files_in_nested_directories_are_hidden_together() {
@@ -97,6 +132,27 @@ fn files_in_nested_directories_are_hidden_together() {
         let seen = look(&mut session, directory, ["gone", "stays"]);
         assert_eq!(seen, format!("[{NOT_FOUND}, {FOUND}]"), "{}", directory.display());
     }
+}
+
+/// More than the new root has files of its own.
+#[test]
+fn thousands_of_files_are_hidden_beside_others() {
+    let site = site();
+    let path = site.path().canonicalize().unwrap();
+    let names: Vec<_> = (0..3000).map(|number| format!("data{number}")).collect();
+    for name in &names {
+        fs::write(path.join(name), "").unwrap();
+    }
+    let seen = format!(
+        "import os; len([it for it in os.listdir({:?}) if it.startswith('data')])",
+        path.display().to_string()
+    );
+    let mut control = Session::launch(harness_policy(&path, vec![])).unwrap();
+    assert_eq!(control.execute(&seen).repr.as_deref(), Some("3000"));
+    let hidden = names.iter().map(|name| path.join(name)).collect();
+    let mut session = Session::launch(harness_policy(&path, hidden)).unwrap();
+    assert_eq!(session.execute(&seen).repr.as_deref(), Some("0"));
+    assert_eq!(look(&mut session, &path, ["stays", "gone"]), format!("[{FOUND}, {FOUND}]"));
 }
 
 /// A program beside others, the interpreter's among them.

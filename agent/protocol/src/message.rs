@@ -8,7 +8,9 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use self::code_policy::{AuditEvents, CodePolicy, Echo, HostModule, ImportRule, NameRule};
+pub use self::code_policy::{
+    AuditEvents, CodePolicy, Echo, HostModule, ImportRule, NameRule, Noted,
+};
 pub use self::failure::{Failure, Transient};
 pub use self::files::{
     FileEntry, FileEvent, FileEventKind, FileKind, FileOperation, FileProblem, FileProblemKind,

@@ -5,7 +5,7 @@ of the kernel on standard input as a JSON object: name -> source. The last line 
 MARKER and a JSON object, whatever site customisation printed before: {executable, version,
 prefixes, program, hidden, missing}, or {error} if the interpreter can not run the kernel. Arguments
 are names of distributions: `hidden` has the paths of their files, `missing` the names of those that
-are not installed.
+are not installed, or of which nothing tells the files.
 
 Must parse under any Python, so that it can refuse an old one with a reason.
 """
@@ -46,13 +46,16 @@ def hidden(os, names):
     wanted = {normalized(name) for name in names}
     paths = set()  # type: set
     present = set()  # type: set
+    untold = set()  # type: set
     for directory in package_directories(os.path) if names else ():
         entries = [(entry, distribution_of(entry)) for entry in os.listdir(directory)]
         own = set()  # type: set
         for entry, name in entries:
             if name in wanted:
-                present.add(name)
-                own.update(files_of(os, directory, entry))
+                files = files_of(os, directory, entry)
+                is_told = len(files) > 1 or entry.endswith(".egg-link")
+                (present if is_told else untold).add(name)
+                own.update(files)
         if not own:
             continue
         others = set()  # type: set
@@ -61,19 +64,21 @@ def hidden(os, names):
             if name and name not in wanted:
                 others.update(it for it in files_of(os, directory, entry) if it[0] in tops)
         paths.update(cover(os, directory, own, others))
-    missing = [name for name in names if normalized(name) not in present]
+    missing = [name for name in names if normalized(name) not in present - untold]
     return {"hidden": sorted(filter(os.path.lexists, paths)), "missing": missing}
 
 
 def package_directories(path):
-    """Those of the path, and those that code can add to it, as an environment's base has them."""
+    """Those of the path, and those that code can add to it, as an environment's base has them. Both
+    as named and as resolved, as sessions are shown both."""
     import glob
 
     found = [entry for entry in sys.path if path.isdir(entry)]
     # The mounts layer shows /usr to every session.
     for prefix in (*own_prefixes(), "/usr", "/usr/local"):
         found += glob.glob(glob.escape(prefix) + "/lib*/python3*/*-packages")
-    return sorted({path.realpath(directory) for directory in found})
+    forms = [path.normpath(directory) for directory in found if path.isabs(directory)]
+    return sorted({*forms, *map(path.realpath, found)})
 
 
 def own_prefixes():

@@ -235,6 +235,7 @@ def encode_outcome(execution, number):
 def begin_policy(execution, text):
     import policy
 
+    policy.reset()
     execution.policy = policy
     policy.begin(text)
 

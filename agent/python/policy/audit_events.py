@@ -8,13 +8,16 @@ Events of the kernel's own do not count. What the import system does for an impo
 never refused: who denies `open` does not mean that nothing can be imported.
 """
 
-from guard import Any, get_ident, interruptible, is_kernel_code, sys
-from tenant_code import importer, is_import_systems
+from guard import FILE_PREFIX, Any, get_ident, interruptible, is_kernel_code, sys
+from tenant_code import is_import_systems
 
 NAMES_MAX = 256
 NAME_MAX_CHARS = 100
 # The rest, once there are so many names.
 OTHER = "other"
+
+# Its functions stand between code and the import system where there is a list of imports.
+IMPORT_POLICY = FILE_PREFIX + "import_policy.py>"
 
 getframe = sys._getframe
 
@@ -61,12 +64,34 @@ def hook(event, arguments):
 
 @interruptible
 def note_event(event, counts, innermost):
-    frame = importer(innermost)
+    if event == "sys._getframe" and is_import_policys(innermost):
+        return  # It looks for who imports.
+    while is_import_policys(innermost):
+        innermost = innermost.f_back
+    frame = innermost
+    while frame is not None and (is_import_systems(frame) or is_import_policys(frame)):
+        frame = frame.f_back
     if frame is None or is_kernel_code(frame.f_code):
         return
-    name = event.encode("utf-8", "replace").decode()[:NAME_MAX_CHARS]
-    if name not in counts and len(counts) >= NAMES_MAX:
-        name = OTHER
+    name = name_in(counts, event)
     counts[name] = counts.get(name, 0) + 1
     if event in State.denied and not is_import_systems(innermost):
         raise PermissionError("the audit event %r is denied in this execution" % event)
+
+
+@interruptible
+def name_in(counts, event):
+    """What an event is counted as. One that is denied takes the place of one that is not."""
+    name = event.encode("utf-8", "replace").decode()[:NAME_MAX_CHARS]
+    if name in counts or len(counts) < NAMES_MAX:
+        return name
+    for other in list(counts) if event in State.denied else ():
+        if other not in State.denied and other != OTHER:
+            counts[OTHER] = counts.get(OTHER, 0) + counts.pop(other, 0)
+            return name
+    return OTHER
+
+
+@interruptible
+def is_import_policys(frame):
+    return frame is not None and frame.f_code.co_filename == IMPORT_POLICY

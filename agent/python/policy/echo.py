@@ -35,11 +35,16 @@ def end():
 
 
 def show_all(tree):
-    """Makes expression statements of a module, but a final one, show their values."""
+    """Makes expression statements of a module, but a final one, show their values.
+
+    A docstring stays what it is: behind any other statement, `from __future__` is an error.
+    """
     nodes: Any = load("_ast")
-    for statement in tree.body[:-1]:
+    for at, statement in enumerate(tree.body[:-1]):
         if isinstance(statement, nodes.Expr):
             value = statement.value
+            if at == 0 and isinstance(value, nodes.Constant) and type(value.value) is str:
+                continue
             place = {
                 "lineno": value.lineno,
                 "col_offset": value.col_offset,

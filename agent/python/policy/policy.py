@@ -21,7 +21,7 @@ from guard import Any, load
 class State:
     # Those that have begun.
     parts: list = []
-    # Those that did.
+    # Those that did, whole.
     begun: tuple = ()
     # How often the end of the last of them was tried.
     attempts = 0
@@ -47,9 +47,13 @@ ATTEMPTS_MAX = 5
 OFF: tuple = (None, False, [], "last")
 
 
+def reset():
+    """Forgets the policy of the execution before. Until it is called, the account is that one's."""
+    State.begun, State.echo, State.is_stateless = (), "last", False
+
+
 def begin(text):
     """Applies the policy in this JSON."""
-    State.begun, State.echo, State.is_stateless = (), "last", False
     json = load("json")
     if json is None:
         raise RuntimeError("a policy needs json, and another module has its name")
@@ -61,8 +65,9 @@ def begin(text):
     for key, part in PARTS.items():
         if policy[key] not in OFF:
             State.parts.append(part)
-            State.begun = (*State.begun, part)
             part.begin(policy[key])
+            # Only now: what it has noted before is of an earlier execution.
+            State.begun = (*State.begun, part)
 
 
 def end():

@@ -9,6 +9,8 @@ import unittest
 
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "kernel", "inspect_interpreter.py")
 
+LIBRARIES = ("lib", "lib64") if sys.maxsize > 1 << 32 else ("lib",)
+
 
 class Hidden(unittest.TestCase):
     def setUp(self):
@@ -67,6 +69,19 @@ class Hidden(unittest.TestCase):
         self.assertEqual(self.hidden("listed")[0], ["Listed-1.egg-info", "_x.cpython-312.so"])
         self.assertEqual(self.hidden("a-bc"), ([], ["a-bc"]))
 
+    def test_a_distribution_of_which_only_metadata_is_found_is_missing(self):
+        self.write("Foo-1.0.egg-info")
+        self.write("bar.py")
+        self.assertEqual(self.hidden("foo")[1], ["foo"])
+        # Found whole elsewhere, the rest of it would stay.
+        other = os.path.join(self.root, "other")
+        self.site, first = other, self.site
+        self.install("foo-2", "foo/__init__.py")
+        self.assertEqual(self.hidden("foo", path=other)[1], [])
+        self.assertEqual(self.hidden("foo", path=first + ":" + other)[1], ["foo"])
+        os.rename(os.path.join(first, "bar.py"), os.path.join(first, "foo.py"))
+        self.assertEqual(self.hidden("foo", path=first)[1], [])
+
     def test_sources_of_an_editable_distribution_are_hidden(self):
         source = os.path.join(self.root, "project")
         os.makedirs(os.path.join(source, "package"))
@@ -74,6 +89,13 @@ class Hidden(unittest.TestCase):
         self.write("__editable__.gone-1.pth", source + "\n")
         found = ["project/package", "__editable__.gone-1.pth", "gone-1.dist-info"]
         self.assertEqual(self.hidden("gone"), (found, []))
+
+    def test_paths_through_links_are_named_both_ways(self):
+        self.install("gone-1", "gone/__init__.py")
+        os.symlink(self.root, os.path.join(self.root, "link"))
+        linked = os.path.join(self.root, "link", "site-packages")
+        found = ["link/gone", "link/gone-1.dist-info", "gone", "gone-1.dist-info"]
+        self.assertEqual(self.hidden("gone", path=linked), (found, []))
 
     def test_programs_and_what_an_environment_is_based_on_are_hidden_but_never_python(self):
         environment = os.path.join(self.root, "environment")
@@ -89,8 +111,9 @@ class Hidden(unittest.TestCase):
             "%s,,\n../../../bin/python3,,\n../../../../outside,,\n" % program,
         )
         found, missing = self.hidden("gone", interpreter=interpreter, path="/nonexistent")
-        metadata = "environment/lib/%s/gone-1.dist-info" % version
-        self.assertEqual((found, missing), (["environment/bin/gone", metadata], []))
+        # lib64 is a link to lib.
+        metadata = ["environment/%s/%s/gone-1.dist-info" % (lib, version) for lib in LIBRARIES]
+        self.assertEqual((found, missing), (["environment/bin/gone", *metadata], []))
         # What only the base has is not on the path, and any code could add it.
         base = subprocess.run(
             [sys.executable, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],

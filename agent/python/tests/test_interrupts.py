@@ -43,13 +43,13 @@ class Interrupts(KernelTest):
         # No bare loop here: in CPython 3.11 and 3.12 an interrupt can leave `while True` in a
         # `try` without running the handler, in any script.
         answer = self.assert_interrupted(
-            "y = 5\nprint('go')\ntry:\n    import time; time.sleep(100)\nfinally:\n    print('cleaned up')"
+            "y = 5\ntry:\n    print('go'); import time; time.sleep(100)\nfinally:\n    print('cleaned up')"
         )
         self.assertEqual(answer.stdout, "go\ncleaned up\n")
         self.assert_value("y", "5")
         self.assertEqual(
             self.run_ok(
-                "print('go')\ntry:\n    import time; time.sleep(100)\nexcept KeyboardInterrupt:\n    y = 'caught'\ny",
+                "try:\n    print('go'); import time; time.sleep(100)\nexcept KeyboardInterrupt:\n    y = 'caught'\ny",
                 1,
             ).value,
             "'caught'",
@@ -57,7 +57,7 @@ class Interrupts(KernelTest):
 
     def test_code_that_catches_one_interrupt_gets_the_next(self):
         self.assert_interrupted(
-            "print('go')\ntry:\n    import time; time.sleep(100)\nexcept KeyboardInterrupt: print('go')\ntime.sleep(100)",
+            "try:\n    print('go'); import time; time.sleep(100)\nexcept KeyboardInterrupt: print('go')\ntime.sleep(100)",
             2,
         )
 
@@ -112,7 +112,7 @@ class Interrupts(KernelTest):
 
     def test_an_interrupted_await_has_its_traceback(self):
         answer = self.assert_interrupted(
-            "import asyncio\nprint('go')\ntry:\n    await asyncio.sleep(100)\nfinally:\n    print('left')"
+            "import asyncio\ntry:\n    print('go')\n    await asyncio.sleep(100)\nfinally:\n    print('left')"
         )
         self.assertEqual(answer.stdout, "go\nleft\n")
         self.assertIn("    await asyncio.sleep(100)", answer.traceback)

@@ -115,11 +115,16 @@ class Lifetime(PolicyTest):
             "import signal\ndef late(*a): raise TimeoutError\nsignal.signal(signal.SIGALRM, late)"
         )
         for microseconds in range(50, 4000, 25):
-            self.kernel.run(
+            policy = {**ALL}
+            if HAS_MONITORING:
+                policy["max_work"] = 1000 if microseconds % 2 else 1_000_000
+            answer = self.kernel.run(
                 "signal.setitimer(signal.ITIMER_REAL, %f)\nfor i in range(300): pass\nprint(i)"
                 % (microseconds / 1e6),
-                policy=ALL,
+                policy=policy,
             )
+            work = (answer.account or {}).get("work", 0)
+            self.assertTrue(0 <= work <= 310, answer)
             while self.kernel.run("signal.setitimer(signal.ITIMER_REAL, 0)").completion != "ok":
                 pass
             self.assert_off()
@@ -213,11 +218,49 @@ class AuditEvents(PolicyTest):
         self.held("import colorsys, wave", audit_events=deny)
         self.run_ok("open('/dev/null').close()")
 
+    def test_a_list_of_imports_changes_no_event(self):
+        code = "import colorsys, wave\nimport importlib\nimportlib.import_module('this')"
+        counts = []
+        for imports in (
+            None,
+            {"deny": ["socket"]},
+            {"allow": ["colorsys", "wave", "importlib", "this"]},
+        ):
+            kernel = self.start()
+            answer = kernel.run(code, policy={"imports": imports, "audit_events": {"deny": []}})
+            self.assertEqual(answer.completion, "ok", answer)
+            counts.append(answer.account["audit_events"])
+        self.assertGreaterEqual(counts[0]["import"], 2)
+        self.assertEqual(counts, counts[:1] * 3)
+        for imports in (None, {"allow": ["colorsys"]}):
+            kernel = self.start()
+            policy = {"imports": imports, "audit_events": {"deny": ["import"]}}
+            answer = kernel.run("import colorsys", policy=policy)
+            self.assertEqual(answer.exception, "PermissionError", answer)
+            self.assertIn("'import' is denied", answer.message)
+            policy["audit_events"] = {"deny": ["open"]}
+            self.assertEqual(kernel.run("import colorsys", policy=policy).completion, "ok")
+
     def test_there_are_so_many_names_and_no_more(self):
         code = "import sys\nfor i in range(300): sys.audit('é\\x01 %d' % i * 50)"
         counts = self.held(code, audit_events={"deny": []}).account["audit_events"]
         self.assertEqual(len(counts), 257)
         self.assertGreaterEqual(counts["other"], 44)
+
+    def test_denied_events_have_their_names_among_any_number_of_others(self):
+        code = (
+            "import sys\nfor i in range(300): sys.audit('%d' % i)\n"
+            "for name in ('wanted', 'wanted', 'other', 'late'):\n"
+            "    try: sys.audit(name)\n    except PermissionError: pass"
+        )
+        deny = {"deny": ["wanted", "late"]}
+        counts = self.held(code, audit_events=deny).account["audit_events"]
+        self.assertEqual((counts["wanted"], counts["late"], len(counts)), (2, 1, 257))
+        self.assertEqual(sum(counts.values()), 304)
+        code = "import sys\nfor i in range(300):\n    try: sys.audit('%d' % i)\n    except PermissionError: pass"
+        deny = {"deny": ["%d" % i for i in range(300)]}
+        counts = self.held(code, audit_events=deny).account["audit_events"]
+        self.assertEqual((len(counts), counts["other"]), (257, 44))
 
 
 class Shown(PolicyTest):
@@ -234,6 +277,10 @@ class Shown(PolicyTest):
         self.assertEqual(
             ([it.mime["text/plain"] for it in answer.displays], answer.value), ([b"5"], "6")
         )
+        code = "'doc'\nfrom __future__ import annotations\n1\n'text'\n__doc__"
+        answer = self.held(code, echo="all")
+        shown = [display.mime["text/plain"] for display in answer.displays]
+        self.assertEqual((shown, answer.value), ([b"1", b"'text'"], "'doc'"))
         self.assertIn("    1/0", self.held("1\n1/0\n2", "error", echo="all").traceback)
 
     def test_printed_values_are_noted_with_bounds(self):
@@ -412,6 +459,25 @@ class Work(PolicyTest):
         for code in ("while True: pass", "while True: eval('1')", "import time; time.sleep(100)"):
             self.held("print('go')\n" + code, "interrupted", interrupts=1, max_work=10**15)
             self.assert_off()
+
+    def test_an_exception_as_a_policy_begins_has_no_account_of_an_earlier_one(self):
+        # As a signal handler would raise there.
+        replaced = (
+            "import gc, sys\n"
+            "part, = (it for it in gc.get_objects() if type(it) is type(sys) and it.__name__ == %r)\n"
+            "original = part.%s\ndef late(*a): raise TimeoutError\npart.%s = late"
+        )
+        for part, function in (("policy", "begin"), ("work_native", "counter")):
+            for earlier, completion in (("1", "ok"), ("while True: pass", "work_limit")):
+                with self.subTest(part=part, earlier=earlier):
+                    self.held(earlier, completion, max_work=1000)
+                    self.run_ok(replaced % (part, function, function))
+                    answer = self.held("1", "error", max_work=5)
+                    self.assertEqual(answer.exception, "TimeoutError", answer)
+                    self.assertEqual(answer.account, {})
+                    self.run_ok("part.%s = original" % function)
+                    self.assertEqual(self.work("1"), 1)
+        self.assert_off()
 
     def test_code_finds_no_tool_left_and_may_take_all(self):
         code = "import sys\nfor it in range(6):\n    if sys.monitoring.get_tool(it) is None: sys.monitoring.use_tool_id(it, 'mine')"

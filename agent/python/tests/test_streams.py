@@ -1,5 +1,6 @@
 """Standard input, output and error, and what code does to them."""
 
+import pathlib
 import select
 
 from harness import TIMEOUT_S, Answer, KernelTest
@@ -103,8 +104,11 @@ class Streams(KernelTest):
 
     def test_threads_print_between_executions(self):
         self.run_ok(
-            "import threading, time\ndef late():\n  time.sleep(0.2)\n  print('late')\nthreading.Thread(target=late).start()"
+            "import os, threading, time\ndef late():\n"
+            "  while not os.path.exists('go'): time.sleep(0.01)\n"
+            "  print('late')\nthreading.Thread(target=late).start()"
         )
+        pathlib.Path(self.workdir, "go").touch()
         answer = Answer()
         ready, _, _ = select.select([self.kernel.out], [], [], TIMEOUT_S)
         self.kernel.drain(answer, ready)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import signal
 import threading
 from typing import Any
@@ -348,10 +349,16 @@ class ToolsTest(KernelTest):
             "    except vivarium.ToolUnavailable as error: found.append(str(error))\n"
             "threads = [threading.Thread(target=work) for _ in range(3)]\n"
             "for t in threads: t.start()\n"
-            "import time\nwhile len(calls()) < 3: time.sleep(0.001)\n"
+            "import os, time\nwhile not os.path.exists('three'): time.sleep(0.001)\n"
         )
-        calls = "calls = lambda: [t for t in threads if t.is_alive()]\n"
-        answer, _ = self.with_tools(IMPORT + calls + code, lambda *_: None)
+        seen = []
+
+        def third(*_):
+            seen.append(1)
+            if len(seen) == 3:
+                pathlib.Path(self.workdir, "three").touch()
+
+        answer, _ = self.with_tools(IMPORT + code, third)
         self.assertEqual(answer.completion, "ok", answer)
         self.assert_value(
             "for t in threads: t.join(10)\nlen(found), {'over' in it for it in found}",

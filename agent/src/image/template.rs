@@ -13,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::ProtFlags;
@@ -22,6 +23,9 @@ use sha2::{Digest, Sha256};
 use super::format::{FINGERPRINT_BYTES, PAGE_BYTES};
 use super::layout::{LIBRARY, Line, is_own, lines, pagemap};
 use crate::sys::{self, Piece, Replacing, Sharing, SingleThreaded};
+
+/// How often the kernel is asked to seal the memory while others hold pages of it.
+const MAX_SEAL_TRIES: usize = 20;
 
 /// What kernels know of their template.
 #[derive(Debug)]
@@ -166,11 +170,7 @@ pub(crate) fn share_memory(thread: SingleThreaded) -> io::Result<()> {
     }
     file.write_all(&layout)?;
     file.write_all(&layout_bytes.to_le_bytes())?;
-    let seals = SealFlag::F_SEAL_SHRINK
-        | SealFlag::F_SEAL_GROW
-        | SealFlag::F_SEAL_WRITE
-        | SealFlag::F_SEAL_SEAL;
-    fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
+    seal(&file)?;
     file.rewind()?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
@@ -245,4 +245,22 @@ fn is_moved(line: &Line<'_>) -> io::Result<bool> {
         page += count;
     }
     Ok(false)
+}
+
+/// Lets nobody change it any more. Who reads the memory of processes holds pages for a moment: the kernel
+/// waits 150 ms for them, and then answers EBUSY (`memfd_wait_for_pins` in mm/memfd.c).
+fn seal(file: &fs::File) -> io::Result<()> {
+    let seals = SealFlag::F_SEAL_SHRINK
+        | SealFlag::F_SEAL_GROW
+        | SealFlag::F_SEAL_WRITE
+        | SealFlag::F_SEAL_SEAL;
+    let mut sealed = fcntl(file, FcntlArg::F_ADD_SEALS(seals));
+    for _ in 1..MAX_SEAL_TRIES {
+        if sealed != Err(Errno::EBUSY) {
+            break;
+        }
+        sealed = fcntl(file, FcntlArg::F_ADD_SEALS(seals));
+    }
+    sealed?;
+    Ok(())
 }

@@ -135,4 +135,6 @@ fn distributions_are_hidden_by_packages_and_modules() {
     ];
     assert_eq!(hidden.paths, expected.map(|name| site.join(name)));
     assert_eq!(hidden.missing, ["never-was"]);
+    let asked_alone = ask(&shim, &names, &[]).unwrap();
+    assert_eq!((asked_alone.hidden, asked_alone.missing), (hidden.paths, hidden.missing));
 }

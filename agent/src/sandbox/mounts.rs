@@ -48,6 +48,9 @@ use super::{Context, LayerCode, LayerError, namespaces, system_paths};
 /// there is hidden by it, so all sources are taken before.
 const STAGE: &str = "/tmp";
 
+/// What the new root has of its own at most: mount points, links and small files.
+const OWN_INODES: usize = 2048;
+
 /// The most terminals of a session at a time.
 const MAX_TERMINALS: u32 = 64;
 
@@ -81,7 +84,9 @@ fn build(context: &Context) -> Result<(), LayerError> {
     let hidden = hidden::find(context)?;
     let stage = Path::new(STAGE);
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    mount_fs(Some("tmpfs"), STAGE, Some("tmpfs"), flags, Some("mode=755,size=2m,nr_inodes=2k"))?;
+    let inodes = OWN_INODES + hidden::inodes(&hidden);
+    let options = format!("mode=755,size=2m,nr_inodes={inodes}");
+    mount_fs(Some("tmpfs"), STAGE, Some("tmpfs"), flags, Some(&options))?;
     tree::make_directory(&stage.join(EMPTY))?;
     // The writable places first, as what is configured to be seen may lie below one of them.
     writable(context, stage)?;
@@ -191,8 +196,8 @@ pub(super) fn take_stores(context: &Context) -> Result<Vec<OwnedFd>, LayerError>
     stores.iter().map(|store| detached(&store.source, access(store.read_only))).collect()
 }
 
-/// What of the host is to be seen, `/etc` apart: taken while the host's tree is still whole.
-fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
+/// Paths of the host that are to be seen, `/etc` and devices apart.
+fn trees(context: &Context) -> Vec<PathBuf> {
     let policy = &context.policy;
     let configured = policy.interpreter.prefixes.iter().chain(&policy.read_paths);
     let mut trees: Vec<PathBuf> = configured.cloned().collect();
@@ -200,6 +205,12 @@ fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
         trees.extend(system_paths::READ_EXECUTE.iter().map(PathBuf::from));
         trees.push(PathBuf::from(system_paths::SYS_CPU));
     }
+    trees
+}
+
+/// What of the host is to be seen, `/etc` apart: taken while the host's tree is still whole.
+fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
+    let mut trees = trees(context);
     // A path below another that is there already would only be bound twice; outer ones first.
     trees.sort();
     trees.dedup();

@@ -14,6 +14,9 @@ mod presets;
 const MAX_MODULES: usize = 64;
 const MAX_MODULES_BYTES: usize = 1 << 20;
 
+/// What a name in a list takes besides its text, in bytes.
+const NAME_BYTES: usize = 32;
+
 /// How deep the JSON of a module may be nested.
 const MAX_MODULE_DEPTH: usize = 64;
 
@@ -60,8 +63,39 @@ impl AskedPolicy {
         Ok(Self { spec, modules, names })
     }
 
+    /// What it takes in memory, besides itself.
     pub(crate) fn bytes(&self) -> usize {
-        self.modules.iter().map(|module| module.name.len() + module.content.len()).sum()
+        let CodePolicySpec { imports, audit_events, .. } = &self.spec;
+        let imports = imports.iter().flat_map(|it| it.allow.iter().chain(&it.deny));
+        let events = audit_events.iter().map(|it| &it.deny);
+        let names = imports.chain(events).chain(self.names.as_ref().map(named));
+        names.map(|names| list_bytes(names)).sum::<usize>() + modules_bytes(&self.modules)
+    }
+}
+
+/// The same of what an execution is held to.
+pub(crate) fn bytes(policy: &CodePolicy) -> usize {
+    let CodePolicy { imports, audit_events, modules, names, .. } = policy;
+    let imports = imports.iter().map(|it| match it {
+        ImportRule::Allow(names) | ImportRule::Deny(names) => names,
+    });
+    let events = audit_events.iter().map(|it| &it.deny);
+    let names = imports.chain(events).chain(names.as_ref().map(named));
+    names.map(|names| list_bytes(names)).sum::<usize>() + modules_bytes(modules)
+}
+
+fn list_bytes(names: &[String]) -> usize {
+    names.iter().map(|name| name.len() + NAME_BYTES).sum()
+}
+
+fn modules_bytes(modules: &[HostModule]) -> usize {
+    let bytes = |module: &HostModule| module.name.len() + module.content.len() + 2 * NAME_BYTES;
+    modules.iter().map(bytes).sum()
+}
+
+const fn named(rule: &NameRule) -> &Vec<String> {
+    match rule {
+        NameRule::Keep(names) | NameRule::Drop(names) => names,
     }
 }
 

@@ -56,6 +56,7 @@ mod environment;
 mod error;
 mod execute;
 mod files;
+mod hidden;
 mod homes;
 mod idempotency;
 mod images;
@@ -127,6 +128,7 @@ struct Inner {
     administration: Administration,
     builds: builds::Builds,
     earlier_templates: images::EarlierTemplates,
+    inspections: hidden::Inspections,
     transfers: TransferLimiter,
     watchers: TransferLimiter,
     keys: Arc<Keys>,

@@ -6,27 +6,27 @@ use crate::every_way::daemon;
 #[test]
 fn sigint_ignored() {
     let code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass";
-    let _out = Case::new(code).times_out(300, "lost").run();
+    let _out = Case::new(code).times_out(2000, "lost").run();
 }
 
 #[test]
 fn sigint_handled_and_dropped() {
     let code = "import signal; signal.signal(signal.SIGINT, lambda *_: None)\nwhile True: pass";
-    let _out = Case::new(code).times_out(300, "lost").run();
+    let _out = Case::new(code).times_out(2000, "lost").run();
 }
 
 #[test]
 fn sigint_blocked() {
     let code =
         "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\nwhile True: pass";
-    let _out = Case::new(code).times_out(300, "lost").run();
+    let _out = Case::new(code).times_out(2000, "lost").run();
 }
 
 #[test]
 fn every_exception_caught() {
     let code =
         "import time\nwhile True:\n    try: time.sleep(1000)\n    except BaseException: pass";
-    let _out = Case::new(code).times_out(300, "lost").run();
+    let _out = Case::new(code).times_out(2000, "lost").run();
 }
 
 #[test]
@@ -45,7 +45,7 @@ class Evil:
             try: time.sleep(1000)
             except BaseException: pass
 Evil()";
-    let _out = Case::new(code).times_out(300, "lost").run();
+    let _out = Case::new(code).times_out(2000, "lost").run();
 }
 
 #[test]

@@ -80,10 +80,12 @@ fn a_daemon_that_drains_says_so() {
     let session = daemon.session();
     let (unix, path) = (daemon.unix(), session.path("/execute"));
     let running = std::thread::spawn(move || {
-        let code = json!({"code": "import time; time.sleep(1); 'done'"});
+        let code = "import time\ntry:\n    open('began', 'w').close()\n    time.sleep(600)\n\
+                    except KeyboardInterrupt: pass\n'done'";
+        let code = json!({"code": code});
         Client::connect(&unix).json("POST", &path, Some(&code)).expect_success()
     });
-    session.until_state("running");
+    wait::until_true("its file", || session.request("GET", "/files/began", None).status == 200);
     // Connections that are there before it stops.
     let mut client = Client::connect(&daemon.unix());
     assert_eq!(client.json("GET", "/readyz", None).status, 200);
@@ -98,6 +100,7 @@ fn a_daemon_that_drains_says_so() {
     assert!(create.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
     assert_eq!(client.json("GET", "/healthz", None).status, 200);
     // What runs may end.
+    drop(client.json("POST", &session.path("/interrupt"), None).expect_success());
     assert_eq!(running.join().unwrap()["result"]["repr"], "'done'");
     drop(client);
     assert!(daemon.wait().success());

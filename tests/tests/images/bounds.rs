@@ -92,7 +92,7 @@ fn an_expired_session_is_suspended_where_that_is_wanted_and_ends_where_it_is_not
             .config("images", &format!("suspend_expired = {suspended}"))
             .start();
         let with = |id: &str, more: &Value| {
-            let mut spec = json!({"id": id, "idle_timeout_ms": 300});
+            let mut spec = json!({"id": id, "idle_timeout_ms": 2000});
             spec.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
             daemon.session_with(&spec)
         };

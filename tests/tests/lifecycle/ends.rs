@@ -119,11 +119,17 @@ fn sigterm_lets_executions_end() {
     let session = daemon.session();
     let (unix, path) = (daemon.unix(), session.path("/execute"));
     let running = thread::spawn(move || {
-        let body = json!({"code": "import time; time.sleep(0.5); 'done'"});
+        let code = "import time\ntry:\n    open('began', 'w').close()\n    time.sleep(600)\n\
+                    except KeyboardInterrupt: pass\n'done'";
+        let body = json!({"code": code});
         Outcome(Client::connect(&unix).json("POST", &path, Some(&body)).expect_success())
     });
-    session.until_state("running");
+    wait::until_true("its file", || session.request("GET", "/files/began", None).status == 200);
+    // A connection that is there before it stops.
+    let mut client = Client::connect(&daemon.unix());
+    assert_eq!(client.json("GET", "/readyz", None).status, 200);
     daemon.signal(Signal::SIGTERM);
+    drop(client.json("POST", &session.path("/interrupt"), None).expect_success());
     assert_eq!(running.join().unwrap().ok().result(), "'done'");
     assert!(daemon.wait().success());
 }
@@ -210,12 +216,12 @@ fn a_launcher_that_is_killed_takes_its_session_at_most() {
 
 #[test]
 fn an_agent_that_stops_answering_is_given_up() {
-    let times = "interrupt_grace = \"300ms\"\nstart_timeout = \"1s\"";
+    let times = "interrupt_grace = \"300ms\"\nstart_timeout = \"5s\"";
     let daemon = Setup::default().config("session", times).start();
     let session = daemon.session();
     let family = Family::of(&daemon);
     thread::scope(|scope| {
-        let running = scope.spawn(|| session.execute_for(500, "while True: pass"));
+        let running = scope.spawn(|| session.execute_for(3000, "while True: pass"));
         session.until_state("running");
         kill(Pid::from_raw(family.agent.pid), Signal::SIGSTOP).unwrap();
         let outcome = running.join().unwrap();

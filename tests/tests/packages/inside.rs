@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 use vivarium_tests::host::{self, Requirement};
@@ -195,7 +194,6 @@ fn without_a_network_pip_says_so_at_once() {
         let session = daemon.session_with(&json!({"network": network}));
         let line =
             "vivarium: this session reaches no package index, by its network or for want of one";
-        let began = Instant::now();
         let outcome = session.execute("%pip install no-such-package\n_exit_code").ok();
         assert_eq!(outcome.result(), "1", "{outcome}");
         assert_eq!(outcome.stderr().matches(line).count(), 1, "{outcome}");
@@ -205,8 +203,9 @@ fn without_a_network_pip_says_so_at_once() {
         let argv = json!(["/usr/bin/python3", "-m", "pip", "install", "no-such-package"]);
         let direct = session.command(&json!({"argv": argv}));
         assert_eq!(direct.0["exit_code"], 1, "{direct}");
-        // One try of pip's own takes as long as three of these on a busy host; its retries take 11 s each.
-        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        for tried in [&outcome, &command, &direct] {
+            assert!(!tried.to_string().contains("Retrying"), "{tried}");
+        }
         // What is in the environment is found, as in any notebook.
         let there = session.execute("%pip install pip\n_exit_code").ok();
         assert_eq!((there.result(), there.stderr()), ("0", ""), "{there}");

@@ -158,7 +158,7 @@ fn a_keepalive_puts_off_the_end() {
 
 #[test]
 fn a_lifetime_ends_sessions_whatever_they_do() {
-    let times = "max_lifetime = \"1s\"\nreap_interval = \"100ms\"";
+    let times = "max_lifetime = \"5s\"\nreap_interval = \"100ms\"";
     let daemon = Setup::default().config("session", times).start();
     let session = Session::named(&daemon, "short");
     let endless = json!({"code": "while True: pass"});

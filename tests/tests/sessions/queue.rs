@@ -133,16 +133,18 @@ fn many_sessions_have_nothing_in_common() {
 fn a_client_that_goes_away_does_not_take_the_session_with_it() {
     let daemon = crate::DAEMON.hold();
     let session = daemon.session();
-    let body = br#"{"code": "import time; time.sleep(0.2); x = 1"}"#;
+    let body = json!({"code": "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)"});
+    let body = body.to_string();
     let mut client = Client::connect(&daemon.unix());
     let path = session.path("/execute");
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
-    client.send_raw(&[head.as_bytes(), body].concat());
+    client.send_raw(format!("{head}{body}").as_bytes());
     session.until_state("running");
     drop(client);
+    assert_eq!(session.request("PUT", "/files/go", Some(&json!(""))).status, 201);
     assert_eq!(session.value("1 + 1"), "2");
     daemon.release();
 }

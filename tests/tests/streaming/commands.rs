@@ -67,7 +67,7 @@ fn its_time_is_up_for_all_its_processes_and_costs_the_kernel_nothing() {
     assert!(gave_way.detail().contains("the time of 0.1 s was up"), "{gave_way}");
     let stubborn =
         "trap '' INT; setsid sleep 1000 & sleep 1000 & echo on; while :; do sleep 1000; done";
-    let killed = session.command(&json!({"shell": stubborn, "timeout_ms": 100}));
+    let killed = session.command(&json!({"shell": stubborn, "timeout_ms": 3000}));
     let killed = killed.ended("timed_out", "wall_time", "preserved");
     assert!(killed.detail().contains("did not give way to SIGINT"), "{killed}");
     assert_eq!(killed.stdout(), "on\n");

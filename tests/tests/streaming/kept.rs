@@ -19,7 +19,7 @@ fn a_runs_result_is_there_when_its_session_is_gone() {
 
 #[test]
 fn a_result_is_there_for_its_time() {
-    let daemon = Setup::default().config("session", "results_kept = \"500ms\"").start();
+    let daemon = Setup::default().config("session", "results_kept = \"5s\"").start();
     let session = daemon.session();
     let _outcome = session.execute("1").ok();
     assert_eq!(session.execution("1")["state"], "done");
@@ -30,9 +30,11 @@ fn a_result_is_there_for_its_time() {
 fn no_result_is_kept_where_none_is_to_be() {
     let daemon = Setup::default().config("session", "results_kept = \"0s\"").start();
     let session = daemon.session();
-    let mut events = session.stream("import time; time.sleep(0.2)");
+    let mut events =
+        session.stream("import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)");
     events.expect("started");
     assert_eq!(session.execution("1")["state"], "running");
+    assert_eq!(session.request("PUT", "/files/go", Some(&json!(""))).status, 201);
     events.rest();
     session.request("GET", "/executions/1", None).expect_problem(404, "unknown_execution");
 }

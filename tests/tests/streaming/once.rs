@@ -84,7 +84,7 @@ fn commands_and_runs_run_once_too() {
 
 #[test]
 fn a_key_belongs_to_one_request_and_is_forgotten_with_its_result() {
-    let daemon = Setup::default().config("session", "results_kept = \"300ms\"").start();
+    let daemon = Setup::default().config("session", "results_kept = \"5s\"").start();
     let session = daemon.session();
     let request = json!({"code": "1 + 1"});
     let first = send(&session, &daemon, "/execute", "k", &request).expect_success();

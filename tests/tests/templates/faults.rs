@@ -145,9 +145,9 @@ fn one_that_hangs_is_done_without_and_replaced() {
     let before = the_template(&daemon);
     send(&before, Signal::SIGSTOP);
     let third = daemon.any_session(&json!({}));
+    assert!(before.is_alive(), "it has waited for the end of the template that hangs");
     assert_eq!(third.value("1 + 1"), "2");
     assert!(!third.is_forked());
-    assert!(before.is_alive(), "it has waited for the end of the template that hangs");
     goes_on(&one);
     until_another(&daemon, &before);
     goes_on(&other);
@@ -163,8 +163,8 @@ fn one_that_goes_on_too_late_leaves_no_second_kernel() {
     send(&before, Signal::SIGSTOP);
     // It was asked for a kernel, and the one that there is was made without it.
     let session = daemon.any_session(&json!({}));
-    assert!(!session.is_forked());
     assert!(before.is_alive(), "it has waited for the end of the template that hangs");
+    assert!(!session.is_forked());
     send(&before, Signal::SIGCONT);
     daemon.until_only(1);
     assert_eq!(session.processes(), 1);

@@ -92,13 +92,15 @@ def last():
     print('last registered')
     raise ValueError('in an exit function')
 atexit.register(last)
+did = threading.Event()
 def work():
     time.sleep(0.1)
     import beside
     print('thread', beside.NAME, flush=True)
+    did.set()
 threading.Thread(target=work).start()
 threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
-ThreadPoolExecutor(1).submit(lambda: (time.sleep(0.2), print('pool', flush=True)))
+ThreadPoolExecutor(1).submit(lambda: (did.wait(), print('pool', flush=True)))
 print('main', flush=True)
 ";
     let exits = [("", 0), ("sys.exit(3)", 3), ("raise KeyError('x')", 1)];

@@ -3,7 +3,7 @@
 
 use proptest::prelude::{any, prop, prop_assert};
 use vivarium_protocol::frame::TooLarge;
-use vivarium_protocol::message::{CommandSpec, ReprLimits};
+use vivarium_protocol::message::{CommandSpec, Noted, ReprLimits};
 use vivarium_protocol::outcome::{DisplayKind, MimePart};
 
 use super::parse::TEXT_MAX_BYTES;
@@ -286,24 +286,24 @@ proptest::proptest! {
 fn executions_take_their_turn() {
     let mut turn = Turn::default();
     follow(&mut turn, &frame(1, &[])).unwrap();
-    turn.sent(1);
+    turn.sent(1, Noted::default());
     let shown = || display(1, 0, b"", &[]);
     let all = [started(1), shown(), value(1, b"2", &[]), shown(), done(1, 0)];
     follow(&mut turn, &all.concat()).unwrap();
-    turn.sent(2);
+    turn.sent(2, Noted::default());
     follow(
         &mut turn,
         &[started(2), exception(2, b"", b""), display(2, 3, b"", &[]), done(2, 1)].concat(),
     )
     .unwrap();
-    turn.sent(3);
+    turn.sent(3, Noted::default());
     follow(&mut turn, &[started(3), exception(3, b"", b""), done(3, 2)].concat()).unwrap();
-    turn.sent(4);
+    turn.sent(4, Noted::default());
     follow(&mut turn, &done(4, 0)).unwrap();
-    turn.sent(5);
+    turn.sent(5, Noted::default());
     let raised = [started(5), exception(5, b"", b""), account(5, "{}"), done(5, 3)].concat();
     follow(&mut turn, &raised).unwrap();
-    turn.sent(6);
+    turn.sent(6, Noted::default());
     follow(&mut turn, &[started(6), value(6, b"2", &[]), account(6, "{}"), done(6, 0)].concat())
         .unwrap();
 }
@@ -384,7 +384,7 @@ fn frames_out_of_turn_are_refused() {
     ] {
         let mut turn = Turn::default();
         if let Some(execution) = sent {
-            turn.sent(execution);
+            turn.sent(execution, Noted::default());
         }
         let complained = follow(&mut turn, &bytes).unwrap_err().to_string();
         assert_eq!(complained, format!("the kernel sent {complaint}"));

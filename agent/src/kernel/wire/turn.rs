@@ -1,7 +1,7 @@
 //! Which message may come next from a kernel. A frame out of turn is refused: tenant code has written it,
 //! or has broken the runner.
 
-use vivarium_protocol::message::{Completion, ExecutionNumber};
+use vivarium_protocol::message::{Completion, ExecutionNumber, Noted};
 
 use super::{FromKernel, WireError};
 
@@ -29,12 +29,15 @@ enum Phase {
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     phase: Phase,
+    /// What may be noted of the execution.
+    noted: Noted,
 }
 
 impl Turn {
     /// Notes that code is being sent. Only to an idle kernel.
-    pub(crate) const fn sent(&mut self, execution: ExecutionNumber) {
+    pub(crate) const fn sent(&mut self, execution: ExecutionNumber, noted: Noted) {
         self.phase = Phase::Sent(execution);
+        self.noted = noted;
     }
 
     /// Accepts `message` if it may come now.
@@ -88,7 +91,12 @@ impl Turn {
             frame: message.describe(),
             phase: self.describe(),
         })?;
-        Ok(())
+        let is_asked_for = match message {
+            FromKernel::Account { account, .. } => self.noted.permits(account),
+            FromKernel::Done { completion, .. } => self.noted.permits_end(*completion),
+            _ => true,
+        };
+        if is_asked_for { Ok(()) } else { Err(WireError::Unasked(message.describe())) }
     }
 
     fn describe(&self) -> String {

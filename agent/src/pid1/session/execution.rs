@@ -15,7 +15,7 @@ use nix::sys::signal::Signal;
 use vivarium_protocol::discard;
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
 use vivarium_protocol::message::{
-    Changes, Completion, Execute, ExecutionNumber, Failure, FromAgent, ImageStep, Work,
+    Changes, Completion, Execute, ExecutionNumber, Failure, FromAgent, ImageStep, Noted, Work,
 };
 use vivarium_protocol::outcome::Account;
 
@@ -147,7 +147,7 @@ impl Session<'_> {
                 self.control.send(&FromAgent::Output { execution, stream, data })?;
             }
         }
-        kernel.submit(execution, &frame);
+        kernel.submit(execution, Noted::of(&work), &frame);
         Ok(())
     }
 

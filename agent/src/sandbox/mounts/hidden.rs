@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use nix::mount::MsFlags;
 use nix::sys::stat::{Mode, SFlag, mknod};
 
-use super::{EMPTY, mount_fs, tree};
+use super::{EMPTY, mount_fs, tree, trees};
 use crate::sandbox::{Context, LayerError};
 
 /// A directory of the new root, for the layers that hide.
@@ -23,20 +23,39 @@ const LAYERS: &str = ".hidden";
 /// Names to hide, by the directory that they are in, as it is called inside.
 pub(super) type Hidden = BTreeMap<PathBuf, Vec<OsString>>;
 
-/// What is to be hidden, while the host's tree is still whole: by the paths that lead through no link.
+/// What is to be hidden, while the host's tree is still whole: by the paths that lead through no link, and by those at
+/// which trees show it that are bound at a path through links, where directories stand for these.
 pub(super) fn find(context: &Context) -> Result<Hidden, LayerError> {
+    let hidden = &context.policy.hidden_paths;
+    let mut linked = Vec::new();
+    for tree in if hidden.is_empty() { Vec::new() } else { trees(context) } {
+        let real = resolved(&tree)?.filter(|real| *real != tree);
+        linked.extend(real.map(|real| (real, tree)));
+    }
     let mut paths = BTreeSet::new();
-    for path in &context.policy.hidden_paths {
+    for path in hidden {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
-        match parent.canonicalize() {
-            Ok(parent) => paths.insert(inside(context, parent).join(name)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => {
-                return Err(LayerError::new(format!("resolve {}", parent.display()), error));
-            }
-        };
+        let Some(parent) = resolved(parent)? else { continue };
+        let path = parent.join(name);
+        let shown =
+            linked.iter().filter_map(|(real, tree)| Some(tree.join(path.strip_prefix(real).ok()?)));
+        paths.extend(shown);
+        paths.insert(inside(context, parent).join(name));
     }
     Ok(by_directory(&paths))
+}
+
+/// A path without links; nothing if nothing is there.
+fn resolved(path: &Path) -> Result<Option<PathBuf>, LayerError> {
+    match path.canonicalize() {
+        Ok(path) => Ok(Some(path)),
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(LayerError::new(format!("resolve {}", path.display()), error)),
+    }
 }
 
 /// Without what lies below something that is hidden whole.
@@ -53,6 +72,11 @@ fn by_directory(paths: &BTreeSet<PathBuf>) -> Hidden {
     found
 }
 
+/// How many files and directories hiding it takes at most.
+pub(super) fn inodes(hidden: &Hidden) -> usize {
+    hidden.iter().map(|(parent, names)| parent.components().count() + 1 + names.len()).sum()
+}
+
 /// What a path of the host is called inside, where homes and built environments have places of their own.
 fn inside(context: &Context, path: PathBuf) -> PathBuf {
     let stores = context.policy.stores.iter();
@@ -65,8 +89,14 @@ fn inside(context: &Context, path: PathBuf) -> PathBuf {
 /// host's own root may be one.
 pub(super) fn apply(hidden: &Hidden, stage: &Path) -> Result<(), LayerError> {
     let mut layers: Vec<(&Path, PathBuf)> = Vec::new();
+    let root = resolved(stage)?;
     for (parent, names) in hidden {
         let target = staged(stage, parent);
+        // Through a link of the new root: where that leads has a path of its own here.
+        let here = root.as_deref().map(|root| staged(root, parent));
+        if resolved(&target)?.is_none_or(|real| Some(real) != here) {
+            continue;
+        }
         let names: Vec<_> =
             names.iter().filter(|name| target.join(name).symlink_metadata().is_ok()).collect();
         let Some(first) = names.first() else { continue };
@@ -152,6 +182,8 @@ mod tests {
     fn what_lies_below_a_hidden_directory_is_hidden_with_it() {
         let paths = ["/site/gone", "/site/gone/inner/file", "/site/goner/file", "/site/shared/own"];
         let found = by_directory(&paths.map(PathBuf::from).into());
+        // Whiteouts, and directories down to them.
+        assert_eq!(inodes(&found), (3 + 2) + (2 + 2) + (3 + 2));
         let shown: Vec<_> = found
             .iter()
             .flat_map(|(parent, names)| names.iter().map(|name| parent.join(name)))

@@ -58,6 +58,15 @@ pub struct Inspected {
     pub missing: Vec<String>,
 }
 
+/// Where an interpreter has distributions.
+#[derive(Debug, Deserialize)]
+pub struct Distributions {
+    /// Their files and directories.
+    pub hidden: Vec<PathBuf>,
+    /// The names of those that there are none of.
+    pub missing: Vec<String>,
+}
+
 /// Asks about an interpreter, and where it has these distributions.
 pub async fn inspect(
     agent: &AgentBinary,
@@ -65,8 +74,33 @@ pub async fn inspect(
     distributions: &[String],
 ) -> Result<Inspected, InspectError> {
     let failed = |reason: String| InspectError::Failed { path: path.to_owned(), reason };
+    let answer: Answer = ask(agent, "inspect", path, distributions).await?;
+    let program = STANDARD
+        .decode(answer.program)
+        .map_err(|error| failed(format!("a program that can not be read: {error}")))?;
+    let Answer { path, version, prefixes, isolate, hidden, missing, .. } = answer;
+    let interpreter = Interpreter { path, prefixes, isolate, program, version, wasm: None };
+    Ok(Inspected { interpreter, hidden, missing })
+}
+
+/// Asks where an interpreter has these distributions, and nothing else.
+pub async fn distributions(
+    agent: &AgentBinary,
+    path: &Path,
+    names: &[String],
+) -> Result<Distributions, InspectError> {
+    ask(agent, "distributions", path, names).await
+}
+
+async fn ask<T: serde::de::DeserializeOwned>(
+    agent: &AgentBinary,
+    what: &str,
+    path: &Path,
+    distributions: &[String],
+) -> Result<T, InspectError> {
+    let failed = |reason: String| InspectError::Failed { path: path.to_owned(), reason };
     let mut child = Command::new(agent.exec_path())
-        .arg("inspect")
+        .arg(what)
         .arg(path)
         .args(distributions)
         .env_clear()
@@ -88,14 +122,8 @@ pub async fn inspect(
         let complaint = String::from_utf8_lossy(&complaint);
         return Err(failed(complaint.trim().to_owned()));
     }
-    let answer: Answer = serde_json::from_slice(&answer)
-        .map_err(|error| failed(format!("an answer that can not be read: {error}")))?;
-    let program = STANDARD
-        .decode(answer.program)
-        .map_err(|error| failed(format!("a program that can not be read: {error}")))?;
-    let Answer { path, version, prefixes, isolate, hidden, missing, .. } = answer;
-    let interpreter = Interpreter { path, prefixes, isolate, program, version, wasm: None };
-    Ok(Inspected { interpreter, hidden, missing })
+    serde_json::from_slice(&answer)
+        .map_err(|error| failed(format!("an answer that can not be read: {error}")))
 }
 
 pub(super) async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> {

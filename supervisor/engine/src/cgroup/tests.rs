@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
@@ -87,10 +87,11 @@ async fn changes_are_waited_for() {
     let populated = || files::keyed_in(events.file(), "populated");
     assert_eq!(populated(), Some(0));
     for _ in 0..3 {
-        let mut child = Command::new("sleep").arg("0.2").spawn().unwrap();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         fs::write(leaf.join("cgroup.procs"), child.id().to_string()).unwrap();
         events.changed().await.unwrap();
         assert_eq!(populated(), Some(1));
+        drop(child.stdin.take());
         events.changed().await.unwrap();
         assert_eq!(populated(), Some(0));
         child.wait().unwrap();

@@ -135,7 +135,8 @@ const OF_NETWORKS: &[&str] = &[
     "socket.sendto",
 ];
 
-/// Events of changing files, but for opening one, which imports do too.
+/// Events of changing files, but for opening one, which imports do too, and for changes of modes, owners and times. The
+/// documentation lists them.
 const OF_FILES: &[&str] = &[
     "os.link",
     "os.mkdir",
@@ -173,6 +174,22 @@ pub(super) fn expanded(preset: Preset) -> CodePolicySpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_documentation_lists_the_changes_of_files_that_are_denied() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/policies.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let start = page.find("Of changes of files `compute` denies").unwrap();
+        let (denied, allowed) = page[start..].split_once("It does not deny").unwrap();
+        let named = |text: &str| {
+            let words = text.split('`').skip(1).step_by(2).filter(|word| word.contains('.'));
+            words.map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
+        };
+        assert!(named(denied).iter().eq(OF_FILES), "{denied}");
+        let allowed = named(allowed.split("\n\n").next().unwrap());
+        assert!(allowed.contains("os.chmod"));
+        assert!(!allowed.iter().any(|name| OF_FILES.contains(&name.as_str())), "{allowed:?}");
+    }
 
     #[test]
     fn presets_are_policies_and_each_has_what_the_one_before_has() {

@@ -112,6 +112,36 @@ fn python_before_3_12_counts_no_work() {
     }
 }
 
+#[test]
+fn every_list_is_counted_before_and_after_it_is_put_together() {
+    let name = "x".repeat(200);
+    let list = |prefix: &str| {
+        let names: Vec<_> = (100..356).map(|n| format!("{prefix}{n}{name}")).collect();
+        serde_json::to_string(&names).unwrap()
+    };
+    let (a, b) = (list("a"), list("b"));
+    let each = 256 * (204 + NAME_BYTES);
+    for (json, lists) in [
+        (format!(r#""imports": {{"allow": {a}}}"#), 1),
+        (format!(r#""imports": {{"deny": {a}}}"#), 1),
+        (format!(r#""audit_events": {{"deny": {a}}}"#), 1),
+        (format!(r#""names": {{"keep": {a}}}"#), 1),
+        (format!(r#""names": {{"drop": {a}}}"#), 1),
+        (format!(r#""imports": {{"deny": {a}}}, "audit_events": {{"deny": {b}}}"#), 2),
+    ] {
+        let asked = asked(&json).unwrap();
+        assert_eq!(asked.bytes(), lists * each, "{}", &json[..30]);
+        let rules = Rules::default().and(&asked.spec).unwrap();
+        assert_eq!(bytes(&rules.into_policy(asked)), lists * each, "{}", &json[..30]);
+    }
+    let module = asked(r#""modules": {"host": {"b": 1}}"#).unwrap();
+    let policy = Rules::default().into_policy(module);
+    assert_eq!(bytes(&policy), "host".len() + r#"{"b": 1}"#.len() + 2 * NAME_BYTES);
+    // Of the session, where the request says nothing.
+    let held = Rules::default().and(&allow(&["json"])).unwrap();
+    assert_eq!(bytes(&held.into_policy(AskedPolicy::default())), "json".len() + NAME_BYTES);
+}
+
 fn field(asked: Result<AskedPolicy, Refused>) -> String {
     asked.unwrap_err().field
 }

@@ -84,7 +84,6 @@ impl Engine {
         let (mut is_read, mut has_room_made, mut has_gate) = (false, false, false);
         let mut chosen = self.choose(tenant, spec.environment.as_deref()).await?;
         self.check_runtime(tenant, &chosen.name, &spec)?;
-        chosen.hidden = self.hidden(&chosen, &spec.hidden).await?;
         let stores = self.claim_stores(tenant, &spec, &chosen.base).await?;
         let refused = loop {
             let how = (has_gate, resumed.as_ref());
@@ -107,6 +106,10 @@ impl Engine {
                 Err(EngineError::EgressUnavailable(_)) if !has_gate => {
                     self.gate_ready().await?;
                     has_gate = true;
+                }
+                // Nor for an inspection: it has been admitted so far.
+                Err(EngineError::EnvironmentsUnavailable(_)) if chosen.hidden.is_none() => {
+                    chosen.hidden = Some(self.find_hidden(&chosen.base, &spec.hidden).await?);
                 }
                 Err(refused) => break refused,
                 settled => return settled,
@@ -152,6 +155,9 @@ impl Engine {
             let reason = format!("the operator does not allow this tenant {base:?}");
             return Err(EngineError::invalid("environment", reason));
         }
+        self.check_hidden(chosen, &spec.hidden)?;
+        let is_unasked = !spec.hidden.is_empty() && hidden.is_none();
+        let is_paid = hidden.is_some();
         let held_to = code_policies::of_session(&settings, prepared, &base, &mut spec)?;
         let has_images =
             self.images().is_ok() && settings.environments.get(&base).is_some_and(|it| it.images);
@@ -195,7 +201,7 @@ impl Engine {
             approval,
         };
         let mut policy = prepared.policy(&settings, limits, network, env);
-        policy.hidden_paths.extend(hidden);
+        policy.hidden_paths.extend(hidden.into_iter().flatten());
         if let Some(egress) = &egress {
             egress::equip(&mut policy, prepared, egress)?;
         }
@@ -224,11 +230,21 @@ impl Engine {
             if resumed.is_none() && self.has_image(tenant, &id) {
                 return Err(EngineError::Conflict(id.clone()));
             }
-            let grant = self.quotas(tenant).session().map_err(EngineError::QuotaExceeded)?;
+            let grant = (!is_paid).then(|| self.quotas(tenant).session()).transpose();
+            let grant = grant.map_err(EngineError::QuotaExceeded)?;
+            if is_unasked {
+                if let Some(grant) = grant {
+                    grant.used();
+                }
+                let reason = "nobody has asked for the files of what is hidden yet".to_owned();
+                return Err(EngineError::EnvironmentsUnavailable(reason));
+            }
             let session = self
                 .take_or_start(identity, adjustable, timing, plan, (has_pool, &base), policy)
                 .map_err(EngineError::NoCapacity)?;
-            grant.used();
+            if let Some(grant) = grant {
+                grant.used();
+            }
             session.was_made_under(&settings);
             session.is_held_to(held_to);
             session.was_asked_for(asked_for);

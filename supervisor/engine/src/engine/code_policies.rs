@@ -1,21 +1,13 @@
-//! What a session's code is held to, and what is hidden from it.
-
-use std::path::PathBuf;
+//! What a session's code is held to.
 
 use vivarium_api_types::SessionSpec;
-use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::Work;
 
-use super::builds::Chosen;
 use super::environment::Prepared;
 use super::{Engine, EngineError};
-use crate::backend::inspect::{self, Inspected};
 use crate::code_policy::{HeldTo, Refused, Rules, configured};
 use crate::session::{Session, WorkSpec};
-use crate::settings::{Settings, is_distribution_name};
-
-/// The most distributions that a request may hide.
-const MAX_HIDDEN: usize = 256;
+use crate::settings::Settings;
 
 impl From<Refused> for EngineError {
     fn from(Refused { field, reason }: Refused) -> Self {
@@ -53,41 +45,5 @@ impl Engine {
         held.check(&rules)?;
         **policy = rules.into_policy(asked);
         Ok(())
-    }
-
-    /// Where the distributions are that a session asks to be without, besides those of its environment.
-    pub(super) async fn hidden(
-        &self,
-        chosen: &Chosen,
-        names: &[String],
-    ) -> Result<Vec<PathBuf>, EngineError> {
-        let refused = |reason: String| EngineError::invalid("hidden", reason);
-        if names.is_empty() {
-            return Ok(Vec::new());
-        }
-        if names.len() > MAX_HIDDEN {
-            return Err(refused(format!("over the maximum of {MAX_HIDDEN} names")));
-        }
-        if let Some(bad) = names.iter().find(|name| !is_distribution_name(name)) {
-            let shown: String = bad.chars().take(64).collect();
-            return Err(refused(format!("{shown:?} is not a distribution's name")));
-        }
-        if chosen.built.is_some() {
-            let reason = "a built environment has what was asked for: build one without it";
-            return Err(refused(reason.to_owned()));
-        }
-        let prepared = self.environment(&chosen.base)?;
-        if !prepared.plan.applies(Layer::Mounts) {
-            return Err(refused("it needs the mounts layer, which is missing here".to_owned()));
-        }
-        let agent = self.settings().agent_binary.clone();
-        let Inspected { hidden, missing, .. } =
-            inspect::inspect(&agent, &prepared.interpreter.path, names)
-                .await
-                .map_err(|error| refused(error.to_string()))?;
-        match missing.first() {
-            None => Ok(hidden),
-            Some(name) => Err(refused(format!("environment {:?} has no {name:?}", chosen.base))),
-        }
     }
 }

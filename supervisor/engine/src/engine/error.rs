@@ -185,7 +185,7 @@ pub enum EngineError {
     MayNotBuild,
     #[error("no environment can be built: {0}")]
     NoUv(String),
-    #[error("built environments cannot be had: {0}")]
+    #[error("{0}")]
     EnvironmentsUnavailable(String),
     /// The session's network is `trusted`, and there is no egress gate.
     #[error("no way out for the session: {0}")]

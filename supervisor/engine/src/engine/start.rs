@@ -15,13 +15,15 @@ use vivarium_protocol::runtime::Runtime;
 
 use super::administration::Administration;
 use super::environment::Prepared;
+use super::hidden::Inspections;
 use super::{
     Engine, Host, Inner, StartError, builds, homes, pools, reaper, sampler, tenants, trial,
 };
 use crate::approvals::Approvals;
+use crate::backend::id_namespace::{self, IdNamespaceError};
 use crate::backend::inspect::{self, InspectError, Inspected};
 use crate::backend::linux::Linux;
-use crate::backend::{Backend, id_namespace, ids::IdPool, wasm};
+use crate::backend::{Backend, ids::IdPool, wasm};
 use crate::budget::Budget;
 use crate::cgroup::{self, Missing, Support};
 use crate::egress::{Accounting, Egress, GateLaunch, tell_webhook};
@@ -88,6 +90,7 @@ impl Engine {
             administration: Administration::default(),
             builds: builds::Builds::default(),
             earlier_templates: super::images::EarlierTemplates::default(),
+            inspections: Inspections::default(),
             keys: Arc::default(),
             transfers: TransferLimiter::default(),
             watchers: TransferLimiter::of_watchers(),
@@ -180,7 +183,7 @@ pub(super) fn budget(settings: &Settings, results: &Arc<Results>) -> Budget {
 }
 
 /// How often the namespace of the ids is tried: a host may be short of processes for a moment.
-const MAX_NAMESPACE_TRIES: usize = 3;
+const MAX_NAMESPACE_TRIES: u32 = 3;
 
 /// The ids that sessions get, in the namespace that their launchers enter to map them; `None` if
 /// none are granted, or none can be had.
@@ -190,9 +193,12 @@ async fn subordinate_ids(settings: &Settings, backend: &dyn Backend) -> Option<A
     }
     let ids = IdPool::of_this_host()?;
     let mut made = id_namespace::make(backend, ids.ranges()).await;
-    for _ in 1..MAX_NAMESPACE_TRIES {
+    for tries in 1..MAX_NAMESPACE_TRIES {
         let Err(error) = &made else { break };
         tracing::debug!(error = error_chain(error), "no namespace for subordinate ids, so far");
+        if !matches!(error, IdNamespaceError::Failed(failure) if failure.transient.is_none()) {
+            tokio::time::sleep(trial::PAUSE * tries).await;
+        }
         made = id_namespace::make(backend, ids.ranges()).await;
     }
     match made {
@@ -245,7 +251,7 @@ async fn prepare(
         match result {
             Ok(prepared) => return Ok(prepared),
             Err(StartError::Interpreter { source, .. }) => tried.push(source.to_string()),
-            Err(StartError::Trial { failure, .. }) => {
+            Err(StartError::Trial { failure, .. }) if failure.transient.is_none() => {
                 tried.push(format!("{}: {failure}", path.display()));
             }
             Err(error) => return Err(error),

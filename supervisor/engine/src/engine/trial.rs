@@ -3,6 +3,7 @@
 //! and the fix it gave, and the next trial goes without.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report, Status};
 use vivarium_protocol::message::Failure;
@@ -24,7 +25,10 @@ use crate::template::Template;
 pub(super) const TENANT: &str = "_trial";
 
 /// How often a trial is made that does not fail twice in the same way.
-const MAX_TRIALS: usize = 4;
+const MAX_TRIALS: u32 = 4;
+
+/// How long it is waited for what may pass, before the second try; before later ones as many times.
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
 fn first_plan(settings: &Settings, host: &Host) -> Plan {
     if settings.sandbox.mode == Mode::Off {
@@ -55,7 +59,11 @@ pub(super) async fn prepare(
     let environment = settings.environments.get(name).cloned().unwrap_or_default();
     if !missing.is_empty() {
         let missing = missing.join(", ");
-        tracing::warn!(environment = name, missing, "distributions to hide are not installed");
+        tracing::warn!(
+            environment = name,
+            missing,
+            "distributions to hide are not installed, or do not tell which files are theirs"
+        );
     }
     let plan = first_plan(settings, host);
     let program = component
@@ -123,6 +131,9 @@ async fn try_full(
                 prepared.protection = protection;
             }
             Ok(_) => {}
+            Err(failure) if failure.transient.is_some() => {
+                return Err(StartError::Trial { environment: name.to_owned(), failure });
+            }
             Err(failure) => {
                 let why = format!("{}: {}", failure.operation, failure.reason);
                 prepared.passt = Err(NoPasta::new(why, failure.fix));
@@ -171,9 +182,12 @@ async fn certain_trial(
     network: Network,
 ) -> Result<Arc<[Report]>, Failure> {
     let mut result = trial(settings, host, environment, prepared, network).await;
-    for _ in 1..MAX_TRIALS {
+    for trials in 1..MAX_TRIALS {
         let Err(failure) = &result else { break };
         tracing::debug!(environment, %failure, "a trial session failed");
+        if failure.transient.is_some() {
+            tokio::time::sleep(PAUSE * trials).await;
+        }
         let again = trial(settings, host, environment, prepared, network).await;
         let is_certain = failure.transient.is_none() && again.as_ref().err() == Some(failure);
         result = again;

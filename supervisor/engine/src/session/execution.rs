@@ -14,7 +14,7 @@ use super::AwaitedApproval;
 use super::calls::tool::{AskedTools, ToolSet};
 use super::execution_log::LogWriter;
 use crate::budget::Reservation;
-use crate::code_policy::AskedPolicy;
+use crate::code_policy::{self, AskedPolicy};
 use crate::quotas::{Exceeded, Slot};
 
 /// What to run, checked.
@@ -142,8 +142,7 @@ impl WorkSpec {
     pub fn bytes(&self) -> usize {
         let work = match &self.work {
             Work::Code { code, filename, env, policy, .. } => {
-                let modules = policy.modules.iter().map(|it| it.name.len() + it.content.len());
-                code.len() + filename.len() + variables(env) + modules.sum::<usize>()
+                code.len() + filename.len() + variables(env) + code_policy::bytes(policy)
             }
             Work::Assist { code, .. } => code.len(),
             Work::Image(_) => 0,

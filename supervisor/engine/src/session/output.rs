@@ -9,7 +9,7 @@ use std::sync::Arc;
 use vivarium_api_types::{
     ChangedFile, Display as DisplayInfo, EncodedImage, OutputFile, OutputSpec, Place, ValueInfo,
 };
-use vivarium_protocol::message::{Changes, FileEntry, FromAgent, Stream};
+use vivarium_protocol::message::{Changes, Completion, FileEntry, FromAgent, Noted, Stream};
 use vivarium_protocol::outcome::{Account, Display, Exception, Value};
 use vivarium_protocol::policy::Limits;
 
@@ -53,8 +53,8 @@ pub(super) struct Collector {
     changed_more: bool,
     /// What its policies noted.
     account: Account,
-    /// Whether one of them is to note what it prints.
-    notes_prints: bool,
+    /// What they are to note.
+    noted: Noted,
     max_result_bytes: usize,
     /// Of these, what value, displays and files have left.
     left: usize,
@@ -108,7 +108,7 @@ impl Collector {
             changed: Vec::new(),
             changed_more: false,
             account: Account::default(),
-            notes_prints: false,
+            noted: Noted::default(),
             max_result_bytes,
             left: max_result_bytes,
             oversized: false,
@@ -116,9 +116,14 @@ impl Collector {
         }
     }
 
-    /// Has values that are printed in what is collected, even if there are none.
-    pub(super) fn noting_prints(self, notes_prints: bool) -> Self {
-        Self { notes_prints, ..self }
+    /// For an execution of which this is noted: what is printed is in what is collected then, even if there is none.
+    pub(super) fn noting(self, noted: Noted) -> Self {
+        Self { noted, ..self }
+    }
+
+    /// Whether it may end so, with this account.
+    pub(super) fn permits(&self, completion: Completion, account: &Account) -> bool {
+        self.noted.permits_end(completion) && self.noted.permits(account)
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -297,7 +302,7 @@ impl Collector {
             files_changed_more: self.changed_more,
             work: self.account.work,
             audit_events: self.account.audit_events.map(|counts| counts.into_iter().collect()),
-            prints: self.notes_prints.then_some(self.account.prints),
+            prints: self.noted.prints.then_some(self.account.prints),
             oversized: self.oversized,
             starved: self.starved,
         }

@@ -342,6 +342,17 @@ async fn messages_out_of_turn_end_the_session() {
     bench.is_gone().await;
 }
 
+/// The agent sits beside tenant code, and its own check may have been overcome.
+#[tokio::test]
+async fn ends_that_no_policy_asks_for_end_the_session() {
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
+    let (execution, reply) = bench.running(NEVER).await;
+    bench.agent.done(execution, Completion::WorkLimit).await;
+    let outcome = outcome(reply).await;
+    assert_eq!(verdict(&outcome), (Status::Killed, Some(Cause::Protocol), State::Lost));
+    bench.is_gone().await;
+}
+
 #[tokio::test]
 async fn malformed_frames_end_the_session() {
     for bytes in [&u32::MAX.to_le_bytes()[..], &[2, 0, 0, 0, 0xff, 0xff]] {

@@ -61,3 +61,23 @@ fn a_forged_account_is_refused_when_it_is_none_or_too_large() {
     let long = " ".repeat((256 << 10) + 1);
     assert!(matches!(decode(&account(1, &long)), Err(WireError::TooLarge { .. })));
 }
+
+#[test]
+fn only_what_a_policy_asks_for_is_believed() {
+    let all = Noted { max_work: Some(7), audit_events: true, prints: true };
+    for (json, completion) in [
+        (r#"{"work": 7}"#, 0),
+        (r#"{"audit_events": {}}"#, 0),
+        (r#"{"prints": [[]]}"#, 0),
+        ("{}", 3),
+    ] {
+        let bytes = [started(5), account(5, json), done(5, completion)].concat();
+        for (noted, is_believed) in [(all, true), (Noted::default(), false)] {
+            let mut turn = Turn::default();
+            turn.sent(5, noted);
+            let followed = follow(&mut turn, &bytes);
+            let is_refused = matches!(followed, Err(WireError::Unasked(_)));
+            assert_eq!((followed.is_ok(), is_refused), (is_believed, !is_believed), "{json}");
+        }
+    }
+}

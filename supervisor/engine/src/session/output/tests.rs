@@ -1,6 +1,6 @@
 //! Messages of an agent in, events and an outcome out.
 
-use vivarium_protocol::message::{Completion, FileEntry, FileKind};
+use vivarium_protocol::message::{FileEntry, FileKind};
 use vivarium_protocol::outcome::{DisplayKind, MimePart, Usage};
 use vivarium_protocol::policy::CpuCores;
 use vivarium_protocol::units::Limit;
@@ -163,7 +163,11 @@ fn what_policies_noted_is_bounded_as_a_result_is() {
             audit_events: Some(vec![("open".into(), 3)]),
             prints: vec![vec!["x".repeat(1000)], vec![]],
         };
-        let mut collector = collector(max_result_bytes).noting_prints(true);
+        let mut collector = collector(max_result_bytes).noting(Noted {
+            max_work: Some(7),
+            audit_events: true,
+            prints: true,
+        });
         let message = FromAgent::Done {
             execution: 1,
             completion: Completion::Ok,

@@ -67,7 +67,7 @@ async fn command_that_ignores_its_timeout_is_killed_alone() {
     bench.works().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn agent_that_fails_to_kill_is_killed_with_its_session() {
     let timing = Timing { start_timeout: SOON, ..SHORT };
     let mut bench = Bench::unstarted(timing).await;

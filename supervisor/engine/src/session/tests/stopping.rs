@@ -46,7 +46,7 @@ async fn end_that_crosses_a_kill_is_not_reported_as_preserved() {
     bench.works().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_agent_that_does_not_answer_is_killed_with_its_session() {
     let timing = Timing { start_timeout: SOON, ..SHORT };
     let mut bench = Bench::unstarted(timing).await;
@@ -58,7 +58,7 @@ async fn an_agent_that_does_not_answer_is_killed_with_its_session() {
     bench.is_gone().await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_agent_that_does_not_take_the_code_is_given_up() {
     let timing = Timing { start_timeout: SOON, ..SHORT };
     let mut bench = Bench::unstarted(timing).await;
@@ -171,7 +171,7 @@ async fn a_reset_of_an_idle_session_waits_for_the_fresh_kernel() {
     assert_eq!(bench.completes().await.detail, "", "a reset that was asked for is no news");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_reset_that_gets_no_answer_ends_the_session() {
     let timing = Timing { start_timeout: SOON, ..SHORT };
     let mut bench = Bench::unstarted(timing).await;
