@@ -36,10 +36,7 @@ fn execute_fork_and_connect(probe: &Probe) {
     // The one call that has started it: its descriptor is closed, and no other gets that number.
     check(&session, &[("exec_start", "EBADF"), ("take_start", "EBADF")]);
 
-    // A program that forks is dynamic: it can be executed only where its libraries are.
-    let without: &[_] =
-        if probe.is_forked() { &["seccomp", "mounts", "landlock"] } else { &["seccomp"] };
-    let daemon = probe.start(probe.setup().without(without), "light");
+    let daemon = probe.start(probe.setup().without(&["seccomp"]), "light");
     let session = light(&daemon);
     check(&session, &CALLS.map(|(what, _, allowed)| (what, allowed)));
     check(&session, &[(&own, "works"), ("exec_start", "EBADF"), ("take_start", "EBADF")]);
