@@ -46,7 +46,7 @@ fn what_a_session_cannot_have_is_refused_when_it_is_made() {
 #[test]
 fn a_configured_network_is_refused_unless_the_session_asks_for_less() {
     let Some(probe) = Probe::get() else { return };
-    let sandbox = "network = \"full\"\nallowed_networks = [\"none\", \"loopback\"]";
+    let sandbox = "network = \"full\"\nallowed_networks = [\"none\", \"loopback\", \"full\"]";
     let daemon = probe.setup().config("sandbox", sandbox).start();
     let make = |spec| daemon.request("POST", "/v1/sessions", Some(&spec));
     refused(&make(json!({"environment": "light"})), "the configured network is");

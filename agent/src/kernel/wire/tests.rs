@@ -300,7 +300,7 @@ fn executions_take_their_turn() {
     follow(&mut turn, &[started(3), exception(3, b"", b""), done(3, 2)].concat()).unwrap();
     turn.sent(4, Noted::default());
     follow(&mut turn, &done(4, 0)).unwrap();
-    turn.sent(5, Noted::default());
+    turn.sent(5, Noted { max_work: Some(1), ..Noted::default() });
     let raised = [started(5), exception(5, b"", b""), account(5, "{}"), done(5, 3)].concat();
     follow(&mut turn, &raised).unwrap();
     turn.sent(6, Noted::default());
