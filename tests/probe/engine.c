@@ -3,8 +3,8 @@
  *
  *   engine inspect --cache DIR    as vivarium-wasm answers, with a component of four bytes
  *   engine kernel …               the kernel's side of agent/src/kernel/wire.rs; what comes as code is one attempt
- *   engine template VERSION       becomes `forks` beside it, if there is that: the same source, built with FORKS as a
- *                                 dynamic program, which forks such kernels by the agent's library beside it
+ *   engine template VERSION       built with FORKS, as a dynamic program: forks such kernels, by the agent's library
+ *                                 beside it
  *
  * An attempt is answered by `works`, or by the name of the error. */
 #define _GNU_SOURCE
@@ -233,17 +233,13 @@ static void kernel(void) {
     }
 }
 
-/* The path of what is in this program's directory. */
-static char *beside(const char *name) {
-    static char path[4096];
-    snprintf(path, sizeof path, "%.*s/%s", (int)(strrchr(arguments[0], '/') - arguments[0]), arguments[0], name);
-    return path;
-}
-
 #ifdef FORKS
 /* As template.py does it. */
 static void template(void) {
-    void *library = dlopen(beside("libvivarium_agent.so"), RTLD_NOW);
+    char path[4096];
+    snprintf(path, sizeof path, "%s", arguments[0]);
+    strcpy(strrchr(path, '/'), "/libvivarium_agent.so");
+    void *library = dlopen(path, RTLD_NOW);
     if (!library) {
         fprintf(stderr, "%s\n", dlerror());
         exit(1);
@@ -260,10 +256,9 @@ static void template(void) {
         was_forked(child < 0 ? -errno : child);
     }
 }
+#define LIBRARIES ", \"reads\": [\"/lib\", \"/lib64\", \"/usr/lib\", \"/usr/lib64\"]"
 #else
-static void template(void) {
-    execv(beside("forks"), arguments);
-}
+#define LIBRARIES ""
 #endif
 
 int main(int count, char **argv) {
@@ -282,11 +277,13 @@ int main(int count, char **argv) {
             return 1;
         }
         printf("{\"engine\": \"probe\", \"engine_version\": \"1\", \"python\": \"3.14.0\", \"component\": \"%s\", "
-               "\"enforced\": \"what a probe has\", \"missing\": \"\"}\n",
+               "\"enforced\": \"what a probe has\", \"missing\": \"\"" LIBRARIES "}\n",
                path);
         return 0;
     }
     if (count > 1 && strcmp(argv[1], "kernel") == 0) kernel();
+#ifdef FORKS
     if (count == 3 && strcmp(argv[1], "template") == 0) template();
+#endif
     return 0;
 }

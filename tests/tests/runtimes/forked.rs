@@ -76,17 +76,8 @@ fn a_forked_kernel_is_confined_as_one_that_is_executed() {
     let seen = |daemon: &Daemon| {
         let (_session, kernel) = begun(daemon);
         let status = fs::read_to_string(format!("/proc/{}/status", kernel.pid)).unwrap();
-        let fields = [
-            "NoNewPrivs",
-            "Seccomp",
-            "Seccomp_filters",
-            "CapInh",
-            "CapPrm",
-            "CapEff",
-            "CapBnd",
-            "CapAmb",
-            "Threads",
-        ];
+        let fields =
+            ["NoNewPrivs", "Seccomp", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "Threads"];
         let lines = status.lines().filter_map(|line| line.split_once(':'));
         let lines = lines.filter(|(name, _)| fields.contains(name));
         let lines: Vec<_> = lines.map(|(name, value)| format!("{name} {}", value.trim())).collect();
@@ -95,6 +86,14 @@ fn a_forked_kernel_is_confined_as_one_that_is_executed() {
         (lines, limits)
     };
     assert_eq!(seen(&forking), seen(&executing));
+    // The session's and the program's own; one that is executed has its launcher's too.
+    let filters = |daemon: &Daemon| {
+        let (_session, kernel) = begun(daemon);
+        let status = fs::read_to_string(format!("/proc/{}/status", kernel.pid)).unwrap();
+        let mut lines = status.lines();
+        lines.find_map(|line| line.strip_prefix("Seccomp_filters:")).unwrap().trim().to_owned()
+    };
+    assert_eq!([filters(&forking), filters(&executing)], ["2", "3"]);
     let code = "import os; sorted(os.environ), os.getcwd(), os.listdir(), sorted(__import__('sys').modules)";
     assert_eq!(forked.value(code), executed.value(code));
     // What Python reads at its start is of no kernel of the engine's.

@@ -54,25 +54,20 @@ impl Probe {
 
     fn compile(origin: &'static str) -> Self {
         let probe = Self { dir: program::temp_dir(), origin };
-        probe.build("engine", "-static");
+        let source = program::workspace().join("tests/probe/engine.c");
+        // A static program can load no library.
+        let kind = if probe.is_forked() { "-DFORKS" } else { "-static" };
+        let built = Command::new("cc")
+            .args([kind, "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
+            .args([&probe.path(), &source])
+            .status();
+        assert!(built.unwrap().success());
+        std::fs::set_permissions(probe.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         if probe.is_forked() {
-            // A static program can load no library.
-            probe.build("forks", "-DFORKS");
             let library = "libvivarium_agent.so";
             std::fs::copy(program::path(library), probe.dir.path().join(library)).unwrap();
         }
         probe
-    }
-
-    fn build(&self, name: &str, kind: &str) {
-        let path = self.dir.path().join(name);
-        let source = program::workspace().join("tests/probe/engine.c");
-        let built = Command::new("cc")
-            .args([kind, "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
-            .args([&path, &source])
-            .status();
-        assert!(built.unwrap().success());
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     fn path(&self) -> PathBuf {
