@@ -10,7 +10,7 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_tests::program;
 
 /// The version of the contract, and the SHA-256 of what it is written in.
-const KNOWN: (u32, &str) = (13, "ea16fd45db787181da8460d3d8ddbbe90c44110e9f80e6ce468fb57896ab87d2");
+const KNOWN: (u32, &str) = (13, "82e12aa60b43f33671547e2949509e49de086c4fc881e60425f93a45ff168253");
 
 /// Where it is written: messages, what agent, supervisor and kernel program say to each other, images, and how a template
 /// is started.

@@ -1,7 +1,6 @@
 //! `vivarium-wasm kernel` is the kernel of a session; `vivarium-wasm inspect` says what it would be.
 
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -57,11 +56,10 @@ fn kernel(arguments: &[&str]) -> Result<u8> {
 }
 
 fn inspect(cache: &Path) -> Result<u8> {
-    DirBuilder::new().mode(0o700).recursive(true).create(cache)?;
     let engine = engine()?;
     let (path, component) = component::fitting(&engine, cache)?;
     let mut answer: serde_json::Value =
-        serde_json::from_str(&guest::inspect(&engine, &component, cache)?)?;
+        serde_json::from_str(&guest::inspect(&engine, &component)?)?;
     answer["engine"] = "wasmtime".into();
     answer["engine_version"] = ENGINE_VERSION.into();
     answer["component"] = path.to_string_lossy().into();
