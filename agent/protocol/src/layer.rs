@@ -76,9 +76,9 @@ impl FromStr for Layer {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut all = Self::ALL.into_iter().chain([Self::Wasm]);
-        all.find(|layer| layer.name() == text).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|layer| layer.name()).collect();
+        let all = Self::ALL.into_iter().chain([Self::Wasm]);
+        all.clone().find(|layer| layer.name() == text).ok_or_else(|| {
+            let names: Vec<_> = all.map(Self::name).collect();
             format!("unknown layer {text:?}: one of {}", names.join(", "))
         })
     }

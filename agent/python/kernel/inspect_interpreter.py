@@ -47,8 +47,15 @@ def hidden(os, names):
     paths = set()  # type: set
     present = set()  # type: set
     untold = set()  # type: set
+    tops = set()  # type: set
+    found = []
     for directory in package_directories(os.path) if names else ():
         entries = [(entry, distribution_of(entry)) for entry in os.listdir(directory)]
+        found.append((directory, entries))
+        for entry, name in entries:
+            if name in wanted:
+                tops.update(tops_of(os, directory, entry))
+    for directory, entries in found:
         own = set()  # type: set
         for entry, name in entries:
             if name in wanted:
@@ -56,13 +63,14 @@ def hidden(os, names):
                 is_told = len(files) > 1 or entry.endswith(".egg-link")
                 (present if is_told else untold).add(name)
                 own.update(files)
-        if not own:
-            continue
+        # Debian has what depends on the version of Python in a directory without metadata.
+        apart = named(os, directory, tops) if directory.endswith("-packages") else set()
+        firsts = {file[0] for file in own | apart}
         others = set()  # type: set
-        tops = {file[0] for file in own}
         for entry, name in entries:
-            if name and name not in wanted:
-                others.update(it for it in files_of(os, directory, entry) if it[0] in tops)
+            if firsts and name and name not in wanted:
+                others.update(it for it in files_of(os, directory, entry) if it[0] in firsts)
+        own.update(apart - {file[:1] for file in others})
         paths.update(cover(os, directory, own, others))
     missing = [name for name in names if normalized(name) not in present - untold]
     return {"hidden": sorted(filter(os.path.lexists, paths)), "missing": missing}
@@ -99,26 +107,36 @@ def normalized(name):
 
 
 def files_of(os, directory, entry):
-    """The metadata and what it lists, each as the parts of its path from this directory."""
+    """The metadata and what it lists or names, as the parts of paths from this directory."""
+    listed = listed_files(os, directory, entry)
+    return {(entry,), *listed, *named(os, directory, tops_of(os, directory, entry))}
+
+
+def listed_files(os, directory, entry):
     import csv
 
-    metadata = os.path.join(directory, entry)
-    found = {(entry,)}  # type: set
-    for row in csv.reader(lines_of(os.path.join(metadata, "RECORD"))):
+    found = set()  # type: set
+    for row in csv.reader(lines_of(os.path.join(directory, entry, "RECORD"))):
         if row and row[0]:
             file = row[0]
             if file.startswith("/") or ".." in file:
                 file = os.path.relpath(os.path.join(directory, file), directory)
             found.add(tuple(file.split("/")))
-    if len(found) > 1 or entry.endswith(".egg-link"):
-        return found
-    tops = lines_of(os.path.join(metadata, "top_level.txt"))
-    tops = tops or [distribution_of(entry).replace("-", "_")]
-    for other in os.listdir(directory):
-        # A package, a module of any kind, and the libraries beside them.
-        if not distribution_of(other) and other.partition(".")[0] in tops:
-            found.add((other,))
     return found
+
+
+def tops_of(os, directory, entry):
+    """The packages and modules of a distribution that lists no files."""
+    if entry.endswith(".egg-link") or listed_files(os, directory, entry) - {(entry,)}:
+        return []
+    tops = lines_of(os.path.join(directory, entry, "top_level.txt"))
+    return tops or [distribution_of(entry).replace("-", "_")]
+
+
+def named(os, directory, tops):
+    """Packages, modules of any kind, and the libraries beside them."""
+    entries = os.listdir(directory) if tops else ()
+    return {(it,) for it in entries if not distribution_of(it) and it.partition(".")[0] in tops}
 
 
 def cover(os, directory, own, others):

@@ -82,6 +82,18 @@ class Hidden(unittest.TestCase):
         os.rename(os.path.join(first, "bar.py"), os.path.join(first, "foo.py"))
         self.assertEqual(self.hidden("foo", path=first)[1], [])
 
+    def test_what_lies_apart_from_metadata_is_hidden_but_not_what_others_have(self):
+        other = os.path.join(self.root, "dist-packages")
+        self.write("Gone-1.egg-info/top_level.txt", "gone\n_gone\n")
+        self.write("gone/__init__.py")
+        for name in ("gone/compiled.so", "_gone/ours.py", "_gone/theirs.py", "goner.py"):
+            self.write("../dist-packages/" + name)
+        path = self.site + ":" + other
+        found = ["dist-packages/_gone", "dist-packages/gone", "Gone-1.egg-info", "gone"]
+        self.assertEqual(self.hidden("gone", path=path), (found, []))
+        self.write("../dist-packages/stays-1.dist-info/RECORD", "_gone/theirs.py,,\n")
+        self.assertEqual(self.hidden("gone", path=path), (found[1:], []))
+
     def test_sources_of_an_editable_distribution_are_hidden(self):
         source = os.path.join(self.root, "project")
         os.makedirs(os.path.join(source, "package"))

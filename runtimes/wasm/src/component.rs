@@ -1,15 +1,15 @@
 //! Finds the compiled component, has it compiled where it does not fit, and checks who could have written it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use wasmtime::component::Component;
-use wasmtime::{Engine, Result, bail};
+use wasmtime::{Engine, Result, bail, error::Context as _};
 
 use crate::ffi;
 
@@ -25,7 +25,7 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(no_link)?;
     let data = file.metadata()?;
     let refuse = |why: &str| Err(io::Error::other(why.to_owned()));
     if !data.is_file() {
@@ -38,6 +38,13 @@ pub fn open(path: &Path) -> io::Result<File> {
         return refuse("others than its owner can write to it");
     }
     Ok(file)
+}
+
+fn no_link(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ELOOP) => io::Error::other("it is a link"),
+        _ => error,
+    }
 }
 
 /// The component that the supervisor has opened, checked and passed as a descriptor.
@@ -64,10 +71,16 @@ pub fn fitting(engine: &Engine, cache: &Path) -> Result<(PathBuf, Component)> {
             Ok(component) => return Ok((packaged, component)),
             Err(why) => why,
         };
-    if !beside(COMPILER).exists() || !beside(SOURCE).exists() {
-        return Err(why
-            .context(format!("{} does not fit, and {COMPILER} is not there", packaged.display())));
+    for needed in [COMPILER, SOURCE] {
+        if !beside(needed).exists() {
+            bail!("{}: {why:#}; to compile another, {needed} is not there", packaged.display());
+        }
     }
+    DirBuilder::new()
+        .mode(0o700)
+        .recursive(true)
+        .create(cache)
+        .with_context(|| format!("make {}, for a compiled component", cache.display()))?;
     let lock = OpenOptions::new()
         .create(true)
         .write(true)
@@ -83,6 +96,7 @@ pub fn fitting(engine: &Engine, cache: &Path) -> Result<(PathBuf, Component)> {
     {
         return Ok((path, component));
     }
+    eprintln!("{}: {why:#}; compiling another into {}", packaged.display(), cache.display());
     let status = Command::new(beside(COMPILER)).arg(beside(SOURCE)).arg(&path).status()?;
     if !status.success() {
         bail!("{COMPILER} ended with {status}");
@@ -132,7 +146,10 @@ mod tests {
         set(0o644);
         let link = dir.join("link");
         symlink(&path, &link).unwrap();
-        assert!(open(&link).is_err(), "a link can be led elsewhere");
+        assert!(
+            open(&link).is_err_and(|e| e.to_string().contains("is a link")),
+            "it can be led elsewhere"
+        );
         assert!(open(&dir).is_err_and(|e| e.to_string().contains("regular")));
         if rustix::process::geteuid().is_root() {
             chown(&path, Some(12345), None).unwrap();

@@ -5,9 +5,10 @@ use std::fs::{self, DirBuilder};
 use std::mem::ManuallyDrop;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
+use std::time::SystemTime;
 
 use wasmtime::component::{Component, Linker, ResourceTable};
-use wasmtime::{Engine, ResourceLimiter, Result, Store, bail};
+use wasmtime::{Engine, ResourceLimiter, Result, Store, bail, error::Context as _};
 use wasmtime_wasi::{FsPerms, I32Exit, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use crate::{imports, session, signals, streams};
@@ -172,19 +173,23 @@ pub fn serve(engine: &Engine, component: &Component, birth: Birth) -> Result<i32
     }
 }
 
-/// What holds in a guest that sees one directory, as JSON. That is made in the directory `cache`, with what the
-/// guest is not to reach beside it.
+/// What holds in a guest that sees one directory, as JSON. That is made in the directory for temporary files, with
+/// what the guest is not to reach beside it.
 ///
 /// # Errors
 /// If the directory cannot be made, or the guest cannot start.
-pub fn inspect(engine: &Engine, component: &Component, cache: &Path) -> Result<String> {
-    let own = cache.canonicalize()?.join(format!("trial-{}", std::process::id()));
-    if own.exists() {
-        // Of a process that was killed.
-        fs::remove_dir_all(&own)?;
-    }
+pub fn inspect(engine: &Engine, component: &Component) -> Result<String> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_nanos();
+    let name = format!("vivarium-wasm-{}-{now}", std::process::id());
+    let own = std::env::temp_dir().canonicalize()?.join(name);
     let inside = own.join("inside");
-    DirBuilder::new().mode(0o700).recursive(true).create(&inside)?;
+    for directory in [&own, &inside] {
+        // Others can write to the directory around it: what is there already is not taken.
+        DirBuilder::new()
+            .mode(0o700)
+            .create(directory)
+            .with_context(|| format!("make {}", directory.display()))?;
+    }
     let answer = in_directory(engine, component, &inside);
     fs::remove_dir_all(&own)?;
     answer

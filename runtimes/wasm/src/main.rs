@@ -1,9 +1,8 @@
 //! `vivarium-wasm kernel` is the kernel of a session; `vivarium-wasm template` forks such kernels;
 //! `vivarium-wasm inspect` says what they would be.
 
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::mem::ManuallyDrop;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -60,11 +59,10 @@ fn kernel(birth: Birth) -> Result<u8> {
 }
 
 fn inspect(cache: &Path) -> Result<u8> {
-    DirBuilder::new().mode(0o700).recursive(true).create(cache)?;
     let engine = engine()?;
     let (path, component) = component::fitting(&engine, cache)?;
     let mut answer: serde_json::Value =
-        serde_json::from_str(&guest::inspect(&engine, &component, cache)?)?;
+        serde_json::from_str(&guest::inspect(&engine, &component)?)?;
     answer["engine"] = "wasmtime".into();
     answer["engine_version"] = ENGINE_VERSION.into();
     answer["component"] = path.to_string_lossy().into();

@@ -201,7 +201,7 @@ impl Rules {
     }
 
     /// Refuses a limit that this Python can not hold code to.
-    fn check_python(&self, environment: &str, version: &str) -> Result<(), Refused> {
+    pub(crate) fn check_python(&self, environment: &str, version: &str) -> Result<(), Refused> {
         let mut numbers = version.split('.').map_while(|part| part.parse::<u64>().ok());
         let has = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         if self.max_work.is_none() || has >= COUNTS_WORK {

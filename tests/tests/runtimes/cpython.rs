@@ -187,7 +187,6 @@ fn cpythons_own_tests_pass_but_for_those_that_are_listed() {
         }
     });
     let (wrong, passed) = (wrong.into_inner().unwrap(), passed.into_inner().unwrap());
-    println!("{passed} tests of CPython have passed in runtime wasm");
     assert!(wrong.is_empty(), "not as tests/cpython/differences has it:\n{}", wrong.join("\n"));
     assert!(passed >= 9000, "{passed}: fewer than there were by far");
     daemon.stop_and_check();

@@ -97,6 +97,10 @@ async fn inspect_within(
     if !status.success() {
         return Err(failed(String::from_utf8_lossy(&complaint).trim().to_owned()));
     }
+    if !complaint.is_empty() {
+        let said = String::from_utf8_lossy(&complaint);
+        tracing::warn!(path = %path.display(), said = said.trim(), "the program of runtime wasm");
+    }
     let answer: Answer = serde_json::from_slice(&answer)
         .map_err(|error| failed(format!("an answer that cannot be read: {error}")))?;
     let component = open_component(&answer.component)

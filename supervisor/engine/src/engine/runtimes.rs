@@ -41,7 +41,10 @@ impl Engine {
             (has_tools, "tools are"),
             (!spec.hidden.is_empty(), "hidden distributions are"),
             (spec.network.is_some_and(reaches_out), "a network is"),
-            (spec.network.is_none() && reaches_out(configured), "the configured network is"),
+            (
+                spec.network.is_none() && reaches_out(configured),
+                "the configured network (\"network\": \"none\" asks for none) is",
+            ),
         ];
         let missing = asked.into_iter().find(|(asked, _)| *asked);
         missing.map_or(Ok(()), |(_, what)| self.needs_cpython(environment, what))

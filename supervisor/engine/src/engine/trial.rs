@@ -15,6 +15,7 @@ use super::{Host, StartError};
 use crate::backend::inspect::Inspected;
 use crate::backend::program::ProgramFile;
 use crate::cgroup::Support;
+use crate::code_policy::{self, Refused};
 use crate::observe::Observer;
 use crate::passt::{NoPasta, Pasta};
 use crate::session::{self, Adjustable, Identity, LaunchContext, LaunchPlan, Timing};
@@ -64,6 +65,12 @@ pub(super) async fn prepare(
             missing,
             "distributions to hide are not installed, or do not tell which files are theirs"
         );
+    }
+    let rules = code_policy::configured(settings, name);
+    if let Err(Refused { field, reason }) =
+        rules.and_then(|rules| rules.check_python(name, &interpreter.version))
+    {
+        tracing::warn!(environment = name, field, reason, "no session can be made of it");
     }
     let plan = first_plan(settings, host);
     let program = component
