@@ -75,6 +75,8 @@ pub enum Requirement {
     Compiler,
     /// What `runtimes/wasm/build target/wasm` makes.
     Wasm,
+    /// What `tests/cpython/fetch target/cpython` makes.
+    CpythonTests,
     /// `bash`, `zsh` and `fish`.
     Shells,
     /// `mandoc`.
@@ -117,6 +119,7 @@ impl Requirement {
             Self::Node => "node",
             Self::Compiler => "compiler",
             Self::Wasm => "wasm",
+            Self::CpythonTests => "cpython-tests",
             Self::Shells => "shells",
             Self::Mandoc => "mandoc",
             Self::DpkgDev => "dpkg-dev",
@@ -167,6 +170,7 @@ impl Requirement {
             Self::Node => Path::new("/usr/bin/node").exists(),
             Self::Compiler => has_static_libc(),
             Self::Wasm => program::workspace().join("target/wasm/python.cwasm").is_file(),
+            Self::CpythonTests => cpython_tests().is_file(),
             Self::Shells => ["bash", "zsh", "fish"].iter().all(|name| tool(name).is_some()),
             Self::Mandoc => tool("mandoc").is_some(),
             Self::DpkgDev => {
@@ -197,6 +201,12 @@ pub fn has(requirements: &[Requirement]) -> bool {
     // Not by eprintln!, which the test runner keeps to itself where a test passes.
     let _nobody_reads = std::io::stderr().write_all(line.as_bytes()).is_err();
     false
+}
+
+/// The archive of CPython's own tests.
+#[must_use]
+pub fn cpython_tests() -> PathBuf {
+    program::workspace().join("target/cpython/tests.tar")
 }
 
 /// The library of the host's Python, if it has one.

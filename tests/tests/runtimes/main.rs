@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod analyst;
+mod cpython;
 mod escapes;
 mod hostile;
 mod inside;
