@@ -12,6 +12,8 @@ mod ffi;
 mod filter;
 pub mod guest;
 mod imports;
+#[cfg(feature = "compile")]
+pub mod program;
 #[allow(unsafe_code)]
 mod signals;
 mod streams;
@@ -30,6 +32,14 @@ const STACK_BYTES: usize = 128 << 20;
 /// If descriptor 3 is no socket, or no filter can be added.
 pub fn confine() -> io::Result<()> {
     signals::end_with_control()?;
+    filter::install()
+}
+
+/// Forbids this process to start another, as [`confine`] does, where no control socket is to end it.
+///
+/// # Errors
+/// If no filter can be added.
+pub fn confine_program() -> io::Result<()> {
     filter::install()
 }
 
