@@ -322,7 +322,7 @@ class Own(WasmTest):
         compiler = programs / "vivarium-wasm-compile"
         # Compiling takes minutes.
         compiler.write_text(
-            '#!/bin/sh\necho compiled >>%s\ncp %s/python.cwasm "$2"\nchmod 644 "$2"\n' % (log, WASM)
+            '#!/bin/sh\necho compiled >>%s\ncp %s/python.cwasm "$3"\nchmod 644 "$3"\n' % (log, WASM)
         )
         compiler.chmod(0o755)
 

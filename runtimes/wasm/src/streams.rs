@@ -11,12 +11,10 @@ use wasmtime_wasi::WasiView;
 use wasmtime_wasi::p2::bindings::io::streams::{Host as _, StreamError};
 use wasmtime_wasi::p2::{self, DynInputStream, DynOutputStream, StreamResult};
 
-use crate::guest::Host;
-
 /// As wasmtime-wasi names it.
 const STREAMS: &str = "wasi:io/streams@0.2.12";
 
-pub fn add_to_linker(linker: &mut Linker<Host>) -> Result<()> {
+pub fn add_to_linker<T: WasiView + 'static>(linker: &mut Linker<T>) -> Result<()> {
     linker.allow_shadowing(true);
     let mut streams = linker.instance(STREAMS)?;
     streams.func_wrap_async(
@@ -65,7 +63,10 @@ impl p2::Pollable for Ready {
     }
 }
 
-fn answer<T>(host: &mut Host, done: StreamResult<T>) -> Result<(result::Result<T, StreamError>,)> {
+fn answer<T>(
+    host: &mut impl WasiView,
+    done: StreamResult<T>,
+) -> Result<(result::Result<T, StreamError>,)> {
     Ok((match done {
         Ok(value) => Ok(value),
         Err(error) => Err(host.ctx().table.convert_stream_error(error)?),
