@@ -157,6 +157,12 @@ class Imports(PolicyTest):
                 self.refused(code, {"allow": ["importlib", "math", "os.path.x"]})
         self.held("try: import numpy\nexcept ImportError: found = 1\nfound", imports={"allow": []})
 
+    def test_the_exceptions_of_policies_are_in_the_module_vivarium(self):
+        code = "import vivarium\ntry: import os\nexcept vivarium.ImportNotAllowed as e: found = e.name\nfound"
+        self.assertEqual(self.held(code, imports={"allow": []}).value, "'os'")
+        code = "from vivarium import *\nissubclass(WorkLimitExceeded, Exception), WorkLimitExceeded.__module__"
+        self.assert_value(code, "(False, 'vivarium')")
+
     def test_what_is_denied_cannot_be_imported(self):
         self.held("import json.decoder, os\nfrom json import loads", imports={"deny": ["socket"]})
         for code in (
@@ -363,6 +369,11 @@ class Work(PolicyTest):
         self.assertNotIn("vivarium/", answer.traceback)
         self.assert_off()
         return answer
+
+    def test_the_exception_is_the_one_of_the_module_vivarium(self):
+        code = "import vivarium\ndef f():\n    while True: pass\ntry: f()\nexcept vivarium.WorkLimitExceeded: caught = 1"
+        self.held(code, "work_limit", max_work=1000)
+        self.assert_value("caught", "1")
 
     def test_jumps_calls_and_resumptions_are_ticks(self):
         for code, ticks in (
