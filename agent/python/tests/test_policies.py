@@ -215,6 +215,14 @@ class AuditEvents(PolicyTest):
         self.held("1", audit_events={"deny": []})
         self.assertEqual(self.held("x = 1", audit_events={"deny": []}).account["audit_events"], {})
 
+    def test_counts_are_the_same_in_the_first_execution_as_later(self):
+        code = "import sys\nsys.audit('mine')\ntry: import maths\nexcept ImportError: pass"
+        policy: dict = {"imports": {"allow": ["math", "sys"]}, "audit_events": {"deny": ["open"]}}
+        if HAS_MONITORING:
+            policy["max_work"] = 1000
+        for _ in range(3):
+            self.assertEqual(self.held(code, **policy).account["audit_events"], {"mine": 1})
+
     def test_denied_events_raise_in_libraries_too_but_imports_go_on(self):
         deny = {"deny": ["open", "subprocess.Popen"]}
         for code in ("open('/dev/null')", "import subprocess\nsubprocess.run(['true'])"):
@@ -522,6 +530,11 @@ class Native(PolicyTest):
 
 @unittest.skipUnless(HAS_MONITORING and LIBRARY, "VIVARIUM_TEST_LIBRARY names no library")
 class NativeLifetime(Native, Lifetime):
+    pass
+
+
+@unittest.skipUnless(HAS_MONITORING and LIBRARY, "VIVARIUM_TEST_LIBRARY names no library")
+class NativeAuditEvents(Native, AuditEvents):
     pass
 
 
