@@ -68,6 +68,7 @@ const PARTS: [(&str, &str); 62] = [
     ("packages", include_str!("../python/core/packages.py")),
     ("policy", include_str!("../python/policy/policy.py")),
     ("pools", include_str!("../python/image/pools.py")),
+    ("policy_errors", include_str!("../python/policy/policy_errors.py")),
     ("prints", include_str!("../python/policy/prints.py")),
     ("process_state", include_str!("../python/image/process_state.py")),
     ("programs", include_str!("../python/cell/programs.py")),

@@ -277,8 +277,17 @@ int main(int count, char **argv) {
             return 1;
         }
         printf("{\"engine\": \"probe\", \"engine_version\": \"1\", \"python\": \"3.14.0\", \"component\": \"%s\", "
-               "\"enforced\": \"what a probe has\", \"missing\": \"\"" LIBRARIES "}\n",
+               "\"enforced\": \"what a probe has\", \"missing\": \"\"" LIBRARIES,
                path);
+        /* What runs commands, if it is installed too. */
+        snprintf(path, sizeof path, "%s-runner", argv[0]);
+        if (access(path, X_OK) == 0) printf(", \"runner\": \"%s\"", path);
+        printf("}\n");
+        return 0;
+    }
+    if (count > 1 && strcmp(argv[1], "run") == 0) {
+        /* run DIRECTORY... -- FILE ATTEMPT */
+        puts(attempt(argv[count - 1]));
         return 0;
     }
     if (count > 1 && strcmp(argv[1], "kernel") == 0) kernel();

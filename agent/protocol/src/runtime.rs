@@ -1,5 +1,7 @@
 //! Runtimes: the program that is the kernel of a session. A backend isolates it, whichever it is.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr, VariantNames};
 
@@ -39,13 +41,22 @@ pub struct WasmEngine {
     pub holds: String,
     /// What does not; empty if all does.
     pub missing: String,
+    /// The program that compiles and runs a command's WebAssembly file, if it is installed.
+    pub runner: Option<PathBuf>,
 }
 
 impl WasmEngine {
+    /// What runs this command, if anything does.
+    #[must_use]
+    pub fn runner_of(&self, argv: &[String]) -> Option<&PathBuf> {
+        let is_wasm = argv.first().is_some_and(|name| name.ends_with(".wasm"));
+        self.runner.as_ref().filter(|_| is_wasm)
+    }
+
     /// The entry of a session's protection.
     #[must_use]
     pub fn report(&self) -> Report {
-        let Self { name, holds, missing } = self;
+        let Self { name, holds, missing, .. } = self;
         let detail = format!("{name}: {holds}");
         if missing.is_empty() {
             Report::enforced(Layer::Wasm, detail)
@@ -67,6 +78,7 @@ mod tests {
             name: "wasmtime 48.0.1".into(),
             holds: "no sockets".into(),
             missing: missing.into(),
+            runner: None,
         };
         let whole = engine("").report();
         assert_eq!((whole.layer, whole.status), (Layer::Wasm, Status::Enforced));
@@ -74,5 +86,22 @@ mod tests {
         let part = engine("memory is not limited").report();
         assert_eq!(part.status, Status::Partial);
         assert!(part.detail.ends_with("memory is not limited") && !part.fix.is_empty());
+    }
+    #[test]
+    fn webassembly_files_are_what_it_runs() {
+        let engine = |runner| WasmEngine {
+            name: String::new(),
+            holds: String::new(),
+            missing: String::new(),
+            runner,
+        };
+        let of = |name: &str| vec![name.to_owned(), "a.wasm".to_owned()];
+        let installed = engine(Some("/run".into()));
+        assert!(installed.runner_of(&of("bin/a.wasm")).is_some());
+        for other in ["/bin/sh", "a.wasm/b", "wasm", ""] {
+            assert!(installed.runner_of(&of(other)).is_none(), "{other}");
+        }
+        assert!(installed.runner_of(&[]).is_none());
+        assert!(engine(None).runner_of(&of("a.wasm")).is_none());
     }
 }

@@ -8,7 +8,8 @@ Events of the kernel's own do not count. What the import system does for an impo
 never refused: who denies `open` does not mean that nothing can be imported.
 """
 
-from guard import FILE_PREFIX, Any, get_ident, interruptible, is_kernel_code, sys
+from guard import FILE_PREFIX, Any, get_ident, interruptible, is_kernel_code, load, sys
+from source_cache import is_of_execution
 from tenant_code import is_import_systems
 
 NAMES_MAX = 256
@@ -71,12 +72,22 @@ def note_event(event, counts, innermost):
     frame = innermost
     while frame is not None and (is_import_systems(frame) or is_import_policys(frame)):
         frame = frame.f_back
-    if frame is None or is_kernel_code(frame.f_code):
+    if frame is None or is_kernel_code(frame.f_code) or is_loading(frame):
         return
     name = name_in(counts, event)
     counts[name] = counts.get(name, 0) + 1
     if event in State.denied and not is_import_systems(innermost):
         raise PermissionError("the audit event %r is denied in this execution" % event)
+
+
+@interruptible
+def is_loading(frame):
+    """Whether the kernel imports a module for itself, for which libraries raise events too."""
+    while frame is not None and not is_of_execution(frame.f_code.co_filename):
+        if frame.f_code is load.__code__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 @interruptible

@@ -7,6 +7,7 @@ did: its empty list of names tells.
 
 import host_modules
 from guard import Any, builtins, call_for_user, interruptible, load, modules, sys
+from policy_errors import ImportNotAllowed
 from tenant_code import importer, is_tenants
 
 NAMES_SHOWN = 20
@@ -14,12 +15,6 @@ NAMES_SHOWN = 20
 ALWAYS = {"__future__", "vivarium"}
 
 getframe = sys._getframe
-
-
-class ImportNotAllowed(ModuleNotFoundError):
-    """Tenant code may not import this."""
-
-    __module__ = "vivarium"
 
 
 class State:

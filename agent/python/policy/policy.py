@@ -30,15 +30,15 @@ class State:
     is_stateless = False
 
 
-# By key of the policy. Names are put back last, and work counts the least of the kernel's own.
+# By key of the policy. Names are put back last. Work and events count the least of the kernel's.
 PARTS: Any = {
     "names": kept_names,
     "modules": host_modules,
     "imports": import_policy,
-    "audit_events": audit_events,
     "prints": prints,
     "echo": echo,
     "max_work": work,
+    "audit_events": audit_events,
 }
 # By key of the account.
 NOTING: Any = {"work": work, "audit_events": audit_events, "prints": prints}

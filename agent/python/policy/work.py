@@ -9,21 +9,13 @@ Counted by the agent's library where there is that, and else by Python, with the
 
 import work_native
 from guard import TOOLS, Any, interruptible, monitoring, sys
+from policy_errors import WorkLimitExceeded
 from tenant_code import is_of_execution, is_tenants
 
 # Those that Python's documentation gives no purpose come first.
 TOOL_ORDER = (3, 4, 0, 1, 2, 5)
 
 getframe: Any = sys._getframe
-
-
-class WorkLimitExceeded(BaseException):
-    """An execution has used up its `max_work`."""
-
-    __module__ = "vivarium"
-
-    def __str__(self):
-        return "max_work of %d ticks is used up" % State.limit
 
 
 class State:
@@ -74,7 +66,7 @@ def begin(limit):
     if monitoring is None:
         text = "max_work needs Python 3.12 or later; this environment has %d.%d"
         raise RuntimeError(text % sys.version_info[:2])
-    State.limit = limit
+    State.limit = WorkLimitExceeded.limit = limit
     State.counter = work_native.counter(limit, WorkLimitExceeded, is_tenants_code)
     if State.counter is None:
         State.counter = Counter(limit)

@@ -157,6 +157,12 @@ class Imports(PolicyTest):
                 self.refused(code, {"allow": ["importlib", "math", "os.path.x"]})
         self.held("try: import numpy\nexcept ImportError: found = 1\nfound", imports={"allow": []})
 
+    def test_the_exceptions_of_policies_are_in_the_module_vivarium(self):
+        code = "import vivarium\ntry: import os\nexcept vivarium.ImportNotAllowed as e: found = e.name\nfound"
+        self.assertEqual(self.held(code, imports={"allow": []}).value, "'os'")
+        code = "from vivarium import *\nissubclass(WorkLimitExceeded, Exception), WorkLimitExceeded.__module__"
+        self.assert_value(code, "(False, 'vivarium')")
+
     def test_what_is_denied_cannot_be_imported(self):
         self.held("import json.decoder, os\nfrom json import loads", imports={"deny": ["socket"]})
         for code in (
@@ -208,6 +214,14 @@ class AuditEvents(PolicyTest):
     def test_the_kernels_own_events_do_not_count(self):
         self.held("1", audit_events={"deny": []})
         self.assertEqual(self.held("x = 1", audit_events={"deny": []}).account["audit_events"], {})
+
+    def test_counts_are_the_same_in_the_first_execution_as_later(self):
+        code = "import sys\nsys.audit('mine')\ntry: import maths\nexcept ImportError: pass"
+        policy: dict = {"imports": {"allow": ["math", "sys"]}, "audit_events": {"deny": ["open"]}}
+        if HAS_MONITORING:
+            policy["max_work"] = 1000
+        for _ in range(3):
+            self.assertEqual(self.held(code, **policy).account["audit_events"], {"mine": 1})
 
     def test_denied_events_raise_in_libraries_too_but_imports_go_on(self):
         deny = {"deny": ["open", "subprocess.Popen"]}
@@ -364,6 +378,11 @@ class Work(PolicyTest):
         self.assert_off()
         return answer
 
+    def test_the_exception_is_the_one_of_the_module_vivarium(self):
+        code = "import vivarium\ndef f():\n    while True: pass\ntry: f()\nexcept vivarium.WorkLimitExceeded: caught = 1"
+        self.held(code, "work_limit", max_work=1000)
+        self.assert_value("caught", "1")
+
     def test_jumps_calls_and_resumptions_are_ticks(self):
         for code, ticks in (
             ("1+1", 1),
@@ -511,6 +530,11 @@ class Native(PolicyTest):
 
 @unittest.skipUnless(HAS_MONITORING and LIBRARY, "VIVARIUM_TEST_LIBRARY names no library")
 class NativeLifetime(Native, Lifetime):
+    pass
+
+
+@unittest.skipUnless(HAS_MONITORING and LIBRARY, "VIVARIUM_TEST_LIBRARY names no library")
+class NativeAuditEvents(Native, AuditEvents):
     pass
 
 

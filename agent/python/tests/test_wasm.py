@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -170,6 +171,39 @@ class Limits(WasmTest):
         self.assertGreater(peak_kib, 100 << 10)
         self.assert_usable()
 
+    def test_a_file_over_the_limit_is_an_error_and_variables_stay(self):
+        self.run_ok("kept = 'kept'\nopen('file', 'wb').write(b'x' * 2_000_000)")
+        resource.prlimit(self.kernel.process.pid, resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        for code in (
+            "open('file', 'wb').write(b'x' * 2_000_000)",
+            "with open('file', 'w') as f:\n    for _ in range(2000): f.write('x' * 1000)",
+            "import os; os.truncate('file', 2_000_000)",
+        ):
+            with self.subTest(code):
+                answer = self.run_error(code, "OSError")
+                self.assertIn("[Errno 22] File too large", answer.message)
+                self.assertNotIn("I/O error", answer.traceback)
+        self.assert_value("import errno; kept, errno.EFBIG", "('kept', 22)")
+
+    @unittest.skipIf(os.getuid(), "mounting needs root")
+    def test_a_full_disk_is_an_error_by_its_name(self):
+        disk = self.workdir + "/disk"
+        os.mkdir(disk)
+        mount = ["mount", "-t", "tmpfs", "-o", "size=1m,nr_inodes=9", "tmpfs", disk]
+        subprocess.run(mount, check=True)
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        kernel = self.start()
+        for code in (
+            "open('disk/file', 'wb').write(b'x' * 2_000_000)",
+            "with open('disk/file', 'w') as f: f.write('x' * 2_000_000)",
+            "for n in range(20): open('disk/%d' % n, 'w')",
+        ):
+            with self.subTest(code):
+                answer = kernel.run(code)
+                self.assertEqual(answer.exception, "OSError", answer)
+                self.assertIn("[Errno 51] No space left on device", answer.message)
+        self.assertEqual(kernel.run("import errno; errno.ENOSPC").value, "51")
+
     def test_without_a_limit_there_is_more(self):
         self.assert_value("len(bytearray(300 << 20))", str(300 << 20))
 
@@ -322,7 +356,7 @@ class Own(WasmTest):
         compiler = programs / "vivarium-wasm-compile"
         # Compiling takes minutes.
         compiler.write_text(
-            '#!/bin/sh\necho compiled >>%s\ncp %s/python.cwasm "$2"\nchmod 644 "$2"\n' % (log, WASM)
+            '#!/bin/sh\necho compiled >>%s\ncp %s/python.cwasm "$3"\nchmod 644 "$3"\n' % (log, WASM)
         )
         compiler.chmod(0o755)
 

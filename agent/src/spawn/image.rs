@@ -39,7 +39,9 @@ pub(super) enum Image {
     /// The engine's program, which runs a compiled Python.
     Wasm { path: PathBuf, arguments: Vec<CString> },
     Command {
-        /// Its name and arguments; never empty.
+        /// What runs it, if that is the engine's.
+        runner: Option<PathBuf>,
+        /// Its name and arguments, after the runner's; never empty.
         arguments: Vec<CString>,
         /// Its working directory, relative to the workdir.
         cwd: String,
@@ -55,13 +57,8 @@ impl Image {
         match program {
             Program::Kernel if context.is_wasm() => {
                 let path = context.policy.interpreter.path.clone();
-                let arguments: Result<Vec<_>, NulError> =
-                    wasm_arguments(context).into_iter().map(CString::new).collect();
-                let arguments = arguments.or_failure("pass the arguments")?;
+                let arguments = c_strings(wasm_arguments(context))?;
                 Ok(Self::Wasm { path, arguments })
-            }
-            Program::Command { .. } if context.is_wasm() => {
-                Err(failure("start a command", "runtime wasm has no commands"))
             }
             Program::Kernel | Program::KernelWithPackages => {
                 let interpreter = &context.policy.interpreter;
@@ -73,16 +70,21 @@ impl Image {
                 })
             }
             Program::Command { argv, cwd, env, pty } => {
-                let arguments: Result<Vec<_>, NulError> =
-                    argv.iter().map(|argument| CString::new(argument.as_bytes())).collect();
-                let arguments = arguments.or_failure("pass the arguments")?;
-                if arguments.is_empty() {
+                if argv.is_empty() {
                     return Err(failure("pass the arguments", "there are none"));
                 }
+                let runner = runner_of(context, argv)?;
+                let mut arguments = Vec::new();
+                if let Some(path) = &runner {
+                    arguments = engine_arguments(context, path, "run");
+                    arguments.push(b"--".to_vec());
+                }
+                arguments.extend(argv.iter().map(|argument| argument.as_bytes().to_vec()));
+                let arguments = c_strings(arguments)?;
                 let variables = env.iter().map(|(name, value)| format!("{name}={value}"));
                 let environment: Result<_, NulError> = variables.map(CString::new).collect();
                 let environment = environment.or_failure("pass the variables")?;
-                Ok(Self::Command { arguments, cwd: cwd.clone(), environment, pty: *pty })
+                Ok(Self::Command { runner, arguments, cwd: cwd.clone(), environment, pty: *pty })
             }
         }
     }
@@ -98,10 +100,12 @@ impl Image {
     /// Opens the program that a filter lets be executed from its descriptor only.
     pub(super) fn hold_program(&self) -> Result<Option<HeldProgram>, Failure> {
         match self {
-            Self::Wasm { path, .. } => HeldProgram::open(path)
-                .map(Some)
-                .map_err(|error| failure(&format!("open {}", path.display()), error)),
-            Self::Kernel { .. } | Self::Command { .. } => Ok(None),
+            Self::Wasm { path, .. } | Self::Command { runner: Some(path), .. } => {
+                HeldProgram::open(path)
+                    .map(Some)
+                    .map_err(|error| failure(&format!("open {}", path.display()), error))
+            }
+            Self::Kernel { .. } | Self::Command { runner: None, .. } => Ok(None),
         }
     }
 
@@ -114,17 +118,24 @@ impl Image {
     ) -> Result<i32, Failure> {
         match self {
             Self::Wasm { path, arguments } => {
-                let errno =
-                    program.map_or(Errno::EBADF, |held| held.execute(arguments, environment));
-                Err(failure(&format!("execveat {}", path.display()), errno))
+                Err(become_held(path, program, arguments, environment))
             }
             Self::Kernel { path, name, arguments } => {
                 let name = if name.exists() { name } else { path };
                 Err(become_python(path, name, arguments, environment))
             }
-            Self::Command { arguments, cwd, environment: own, .. } => {
+            Self::Command { runner, arguments, cwd, environment: own, .. } => {
                 let environment = with_own(environment, own);
-                let Err(refusal) = execute_command(arguments, cwd, &environment);
+                let refusal = match (change_directory(cwd), runner) {
+                    (Err(refusal), _) => refusal,
+                    (Ok(()), Some(path)) => {
+                        return Err(become_held(path, program, arguments, &environment));
+                    }
+                    (Ok(()), None) => {
+                        let Err(refusal) = execute_command(arguments, &environment);
+                        refusal
+                    }
+                };
                 crate::log::print_line(&format!("{}: {}", refusal.what, refusal.why));
                 Ok(refusal.code)
             }
@@ -132,12 +143,31 @@ impl Image {
     }
 }
 
-/// What the engine's program is executed with, or would be where it is forked: its name, what it is to be, the memory that tenant code may
-/// have, and the directories that it sees, each at its own path.
+/// What runs a command. `None` is an interpreter's runtime, where it runs by itself.
+fn runner_of(context: &Context, argv: &[String]) -> Result<Option<PathBuf>, Failure> {
+    let Some(engine) = &context.policy.interpreter.wasm else { return Ok(None) };
+    match engine.runner_of(argv) {
+        Some(runner) => Ok(Some(runner.clone())),
+        None => Err(failure("start a command", "runtime wasm runs only .wasm files")),
+    }
+}
+
+fn c_strings(texts: Vec<Vec<u8>>) -> Result<Vec<CString>, Failure> {
+    let all: Result<Vec<_>, NulError> = texts.into_iter().map(CString::new).collect();
+    all.or_failure("pass the arguments")
+}
+
+/// What the engine's program is executed with as a kernel, or would be where it is forked.
 pub(crate) fn wasm_arguments(context: &Context) -> Vec<Vec<u8>> {
+    engine_arguments(context, &context.policy.interpreter.path, "kernel")
+}
+
+/// What a program of the engine's is executed with: its name, what it is to be, the memory that tenant code may
+/// have, and the directories that it sees, each at its own path.
+fn engine_arguments(context: &Context, program: &Path, role: &str) -> Vec<Vec<u8>> {
     let policy = &context.policy;
     let text = |path: &Path| path.as_os_str().as_bytes().to_vec();
-    let mut arguments = vec![text(&policy.interpreter.path), b"kernel".to_vec()];
+    let mut arguments = vec![text(program), role.as_bytes().to_vec()];
     if let Some(bytes) = policy.limits.max_memory_mb.times(1 << 20) {
         arguments.extend([b"--max-memory-bytes".to_vec(), bytes.to_string().into_bytes()]);
     }
@@ -147,6 +177,17 @@ pub(crate) fn wasm_arguments(context: &Context) -> Vec<Vec<u8>> {
         arguments.push(b"/tmp".to_vec());
     }
     arguments
+}
+
+/// Executes a program by its descriptor, the only way that the filter of runtime `wasm` leaves.
+fn become_held(
+    path: &Path,
+    program: Option<&HeldProgram>,
+    arguments: &[CString],
+    environment: &[CString],
+) -> Failure {
+    let errno = program.map_or(Errno::EBADF, |held| held.execute(arguments, environment));
+    failure(&format!("execveat {}", path.display()), errno)
 }
 
 /// The session's variables, but for those that the command has of its own.
@@ -188,19 +229,18 @@ impl Refusal {
     }
 }
 
-/// Changes to `cwd`, finds the program on PATH and executes it. All of it confined, so it does nothing
-/// that the tenant's own code could not do as well.
-fn execute_command(
-    arguments: &[CString],
-    cwd: &str,
-    environment: &[CString],
-) -> Result<Infallible, Refusal> {
-    let directory = OsStr::new(cwd);
-    if !cwd.is_empty() {
-        files::checked(cwd)
-            .and_then(|path| Ok(chdir(&path)?))
-            .map_err(|error| Refusal::new(NOT_EXECUTABLE, directory, error))?;
+/// Confined, as all that is left of a command's start, so it does nothing that the tenant's own code could not do.
+fn change_directory(cwd: &str) -> Result<(), Refusal> {
+    if cwd.is_empty() {
+        return Ok(());
     }
+    files::checked(cwd)
+        .and_then(|path| Ok(chdir(&path)?))
+        .map_err(|error| Refusal::new(NOT_EXECUTABLE, OsStr::new(cwd), error))
+}
+
+/// Finds the program on PATH and executes it.
+fn execute_command(arguments: &[CString], environment: &[CString]) -> Result<Infallible, Refusal> {
     let name = arguments.first().map(|name| name.as_bytes()).unwrap_or_default();
     let refuse = |code, why: &str| Err(Refusal::new(code, OsStr::from_bytes(name), why));
     if name.contains(&b'/') {
@@ -245,7 +285,7 @@ mod tests {
     #[test]
     fn a_missing_command_exits_127_and_a_file_that_is_no_program_126() {
         let code = |path: &std::ffi::CStr| {
-            execute_command(&[path.to_owned()], "", &[]).map_err(|refusal| refusal.code).err()
+            execute_command(&[path.to_owned()], &[]).map_err(|refusal| refusal.code).err()
         };
         assert_eq!(code(c"/nonexistent/program"), Some(NOT_FOUND));
         assert_eq!(code(c"/proc/self/status"), Some(NOT_EXECUTABLE));

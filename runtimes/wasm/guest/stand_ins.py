@@ -316,7 +316,27 @@ def load_kernel(parts):
     guard = loaded["guard"]
     # The kernel asks for it in vain, and gets on without: it has no library of the agent's.
     guard_load, guard.load = guard.load, lambda name: None if name == "ctypes" else guard_load(name)
+    report = loaded["report"]
+    describe = report.describe
+    report.describe = lambda failure: describe(with_error_of_stream(failure))
     return part_import("kernel")
+
+
+context_of = BaseException.__dict__["__context__"].__get__
+# Linux's numbers of errors that a limit of the session makes.
+LIMITS = {27: errno.EFBIG, 28: errno.ENOSPC, 122: errno.EDQUOT}
+
+
+def with_error_of_stream(failure):
+    """Says of writes that failed what limit it was: the C library has EIO for every error."""
+    number = LIMITS.get(host.stream_error())
+    error = failure
+    # A `with` statement that writes what is left as it ends makes three of one.
+    for _ in range(4):
+        if number and type(error) is OSError and error.errno == errno.EIO:
+            error.errno, error.strerror = error.args = number, os.strerror(number)
+        error = None if error is None else context_of(error)
+    return failure
 
 
 # The parts of each session; the others are loaded when they are wanted.

@@ -18,6 +18,13 @@ const SOURCE: &str = "python.wasm";
 const COMPILER: &str = "vivarium-wasm-compile";
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
+/// What runs commands, where it is installed: the compiler's program.
+#[must_use]
+pub fn runner() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?.with_file_name(COMPILER);
+    program.is_file().then_some(program)
+}
+
 /// Opens a compiled component that nobody but root and this user can have written.
 ///
 /// # Errors
@@ -97,7 +104,10 @@ pub fn fitting(engine: &Engine, cache: &Path) -> Result<(PathBuf, Component)> {
         return Ok((path, component));
     }
     eprintln!("{}: {why:#}; compiling another into {}", packaged.display(), cache.display());
-    let status = Command::new(beside(COMPILER)).arg(beside(SOURCE)).arg(&path).status()?;
+    let status = Command::new(beside(COMPILER))
+        .arg("component")
+        .args([beside(SOURCE), path.clone()])
+        .status()?;
     if !status.success() {
         bail!("{COMPILER} ended with {status}");
     }

@@ -154,7 +154,8 @@ where
     Ok(result)
 }
 
-fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+/// Runs it on this thread.
+pub(crate) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(future)
 }
 

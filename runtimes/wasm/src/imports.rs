@@ -1,10 +1,13 @@
 //! What the guest imports beside WASI: see wit/kernel.wit.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use wasmtime::component::{Linker, WasmList};
 use wasmtime::{AsContext, Result};
 
 use crate::guest::Host;
 use crate::signals::{self, CONTROL};
+use crate::streams::LAST_ERROR;
 
 /// A frame comes in pieces of at most so many bytes.
 const READ_MAX_BYTES: u32 = 1 << 20;
@@ -37,6 +40,7 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> Result<()> {
     root.func_wrap("set-timer", |_, (first, interval): (u64, u64)| {
         Ok((signals::set_timer(first, interval),))
     })?;
+    root.func_wrap("stream-error", |_, (): ()| Ok((LAST_ERROR.load(Relaxed),)))?;
     root.func_wrap("end", |_, (status, signal): (u32, u32)| -> Result<()> {
         signals::end_by(signal);
         Err(wasmtime_wasi::I32Exit(i32::try_from(status & 0xFF).unwrap_or(0)).into())

@@ -15,6 +15,8 @@ mod ffi;
 mod filter;
 pub mod guest;
 mod imports;
+#[cfg(feature = "compile")]
+pub mod program;
 pub mod session;
 #[allow(unsafe_code)]
 mod signals;
@@ -24,8 +26,9 @@ use std::io;
 
 use wasmtime::{Config, Engine, Result};
 
-/// What CPython may recurse into: its own limit counts the guest's stack, not this one.
-const STACK_BYTES: usize = 16 << 20;
+/// What the guest may recurse into. CPython raises RecursionError when 1 MiB of the guest's own stack is used, and nested
+/// data takes some 60 times as much of this one. It is memory only where it was used.
+const STACK_BYTES: usize = 128 << 20;
 
 /// Has this process end with its control socket, and forbids it what it needs only to start.
 ///
@@ -33,6 +36,14 @@ const STACK_BYTES: usize = 16 << 20;
 /// If descriptor 3 is no socket, or no filter can be added.
 pub fn confine() -> io::Result<()> {
     signals::end_with_control()?;
+    filter::install()
+}
+
+/// Forbids this process to start another, as [`confine`] does, where no control socket is to end it.
+///
+/// # Errors
+/// If no filter can be added.
+pub fn confine_program() -> io::Result<()> {
     filter::install()
 }
 

@@ -66,6 +66,9 @@ fn inspect(cache: &Path) -> Result<u8> {
     answer["engine"] = "wasmtime".into();
     answer["engine_version"] = ENGINE_VERSION.into();
     answer["component"] = path.to_string_lossy().into();
+    if let Some(path) = component::runner() {
+        answer["runner"] = path.to_string_lossy().into();
+    }
     let mut reads = Vec::new();
     if cfg!(not(target_feature = "crt-static")) {
         let libraries = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];

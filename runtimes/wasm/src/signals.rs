@@ -142,6 +142,8 @@ pub fn listen() -> io::Result<()> {
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigfillset(&mut action.sa_mask);
+        // As CPython does: a file that is too large is an error of the write.
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         action.sa_sigaction = on_signal as *const () as usize;
         for number in SIGNALS.into_iter().chain([libc::SIGRTMIN()]) {
             if libc::sigaction(number, &action, ptr::null_mut()) != 0 {

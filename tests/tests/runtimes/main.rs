@@ -13,6 +13,7 @@ mod forked;
 mod hostile;
 mod inside;
 mod package;
+mod programs;
 mod refusals;
 mod reports;
 
@@ -92,6 +93,15 @@ impl Probe {
 
     fn section(&self) -> String {
         format!("runtime = \"wasm\"\ninterpreter = \"{}\"", self.path().display())
+    }
+
+    /// The same program, with itself for what runs commands.
+    fn with_runner(&self) -> Self {
+        let other = Self(program::temp_dir());
+        for name in ["engine", "engine-runner"] {
+            std::fs::copy(self.path(), other.0.path().join(name)).unwrap();
+        }
+        other
     }
 
     /// A daemon with an environment `light` of it.

@@ -67,7 +67,12 @@ pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Con
 
 /// What an interpreter has that is an engine.
 pub(crate) fn engine() -> WasmEngine {
-    WasmEngine { name: "wasmtime 48".into(), holds: "all".into(), missing: String::new() }
+    WasmEngine {
+        name: "wasmtime 48".into(),
+        holds: "all".into(),
+        missing: String::new(),
+        runner: None,
+    }
 }
 
 /// A cgroup's leaf of the agent, and the cgroup of all other leaves, with every limit.

@@ -94,8 +94,12 @@ fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     list.push((policy.interpreter.path.clone(), run()));
     let more = policy.interpreter.prefixes.iter().chain(&policy.read_paths);
     if context.is_wasm() {
-        // Of what the program reads, its libraries' directories have the loader that it is started by.
-        list.extend(more.map(|path| (path.clone(), if path.is_dir() { run() } else { read() })));
+        // Of what the program reads, its libraries' directories have the loader that it is started by. And there
+        // is what runs commands.
+        let engine = policy.interpreter.wasm.as_ref();
+        let runner = engine.and_then(|engine| engine.runner.as_ref());
+        let runs = |path: &PathBuf| path.is_dir() || Some(path) == runner;
+        list.extend(more.map(|path| (path.clone(), if runs(path) { run() } else { read() })));
     } else {
         list.push((one_python::directory(policy), run()));
         list.extend(more.map(|path| (path.clone(), run())));
@@ -179,27 +183,32 @@ mod tests {
         assert!(!scratch().contains(AccessFs::Execute));
     }
 
-    /// Of runtime `wasm` the program alone, and the directories of its libraries if it has any.
+    /// Of runtime `wasm` the program, what runs commands, and the directories of libraries if there are any.
     #[test]
-    fn only_an_engines_program_and_its_libraries_are_executed() {
+    fn only_an_engines_programs_and_their_libraries_are_executed() {
         let dir = tempfile::tempdir().unwrap();
         let own = |name: &str| dir.path().join(name);
         fs::create_dir(own("lib")).unwrap();
         fs::write(own("program"), "").unwrap();
         fs::write(own("data"), "").unwrap();
+        fs::write(own("runner"), "").unwrap();
         let layers = [Layer::Mounts, Layer::Landlock];
         let mut context = fixture::context(&layers, Network::None, dir.path());
         let interpreter = &mut context.policy.interpreter;
         interpreter.path = own("program");
-        interpreter.prefixes = ["program", "lib", "data"].map(own).to_vec();
+        interpreter.prefixes = ["program", "runner", "lib", "data"].map(own).to_vec();
         let executable = |context: &Context| -> BTreeSet<PathBuf> {
             let rules = of(context).unwrap().into_iter();
             rules.filter(|it| it.rights.contains(AccessFs::Execute)).map(|it| it.path).collect()
         };
         let of_python = executable(&context);
         assert!(of_python.contains(&own("data")) && of_python.contains(dir.path()), "control");
-        context.policy.interpreter.wasm = Some(fixture::engine());
+        let mut engine = fixture::engine();
+        context.policy.interpreter.wasm = Some(engine.clone());
         assert_eq!(executable(&context), ["lib", "program"].map(own).into());
+        engine.runner = Some(own("runner"));
+        context.policy.interpreter.wasm = Some(engine);
+        assert_eq!(executable(&context), ["lib", "program", "runner"].map(own).into());
         let data = of(&context).unwrap().into_iter().find(|it| it.path == own("data"));
         assert_eq!(data.unwrap().rights, read());
     }

@@ -42,6 +42,9 @@ struct Answer {
     component: PathBuf,
     enforced: String,
     missing: String,
+    /// What runs commands, if it is installed.
+    #[serde(default)]
+    runner: Option<PathBuf>,
     /// What else of the host its program has to see.
     #[serde(default)]
     reads: Vec<PathBuf>,
@@ -106,10 +109,10 @@ async fn inspect_within(
     let component = open_component(&answer.component)
         .and_then(ProgramFile::copy_of)
         .map_err(|error| failed(format!("{}: {error}", answer.component.display())))?;
-    let Answer { engine, engine_version, python, enforced, missing, reads, .. } = answer;
+    let Answer { engine, engine_version, python, enforced, missing, runner, reads, .. } = answer;
     let interpreter = Interpreter {
         path: path.to_owned(),
-        prefixes: [vec![path.to_owned()], reads].concat(),
+        prefixes: [vec![path.to_owned()], runner.iter().cloned().collect(), reads].concat(),
         isolate: Vec::new(),
         program: Vec::new(), // it is a file
         version: python,
@@ -117,6 +120,7 @@ async fn inspect_within(
             name: format!("{engine} {engine_version}"),
             holds: enforced,
             missing,
+            runner,
         }),
     };
     Ok((interpreter, component))
@@ -242,7 +246,7 @@ mod tests {
         fs::set_permissions(&component, fs::Permissions::from_mode(0o600)).unwrap();
         let answer = format!(
             r#"{{"engine": "wasmtime", "engine_version": "48.0.1", "python": "3.14.0",
-            "component": "{}", "enforced": "all", "missing": ""}}"#,
+            "component": "{}", "enforced": "all", "missing": "", "runner": "/x/run"}}"#,
             component.display()
         );
         let path = of(&format!("cat <<'END'\n{answer}\nEND"));
@@ -252,7 +256,8 @@ mod tests {
         let passed = File::from(passed.descriptor().unwrap());
         passed.read_exact_at(&mut content, 0).unwrap();
         assert_eq!(&content, b"code", "as it was when it was asked about");
-        assert_eq!(interpreter.prefixes, [path]);
-        assert_eq!(interpreter.wasm.unwrap().name, "wasmtime 48.0.1");
+        assert_eq!(interpreter.prefixes, [path, "/x/run".into()]);
+        let engine = interpreter.wasm.unwrap();
+        assert_eq!((&*engine.name, engine.runner), ("wasmtime 48.0.1", Some("/x/run".into())));
     }
 }

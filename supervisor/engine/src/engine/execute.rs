@@ -306,8 +306,8 @@ impl Engine {
         session_created: bool,
         reservation: Option<Reservation>,
     ) -> Result<ExecutionHandle, EngineError> {
-        if matches!(spec.work, Work::Command(_)) {
-            self.needs_cpython(&session.identity.environment, "commands are")?;
+        if let Work::Command(command) = &spec.work {
+            self.check_command(&session.identity.environment, &command.argv)?;
         }
         Self::add_policy(session, &mut spec)?;
         self.add_tools(session, &mut spec).await?;

@@ -25,6 +25,22 @@ impl Engine {
         }
     }
 
+    /// Refuses a command that the runtime cannot run.
+    pub(super) fn check_command(
+        &self,
+        environment: &str,
+        argv: &[String],
+    ) -> Result<(), EngineError> {
+        let prepared = self.inner.environments.get(environment);
+        match prepared.and_then(|prepared| prepared.interpreter.wasm.as_ref()) {
+            Some(engine) if engine.runner_of(argv).is_some() => Ok(()),
+            Some(engine) if engine.runner.is_some() => {
+                self.needs_cpython(environment, "commands other than .wasm files are")
+            }
+            _ => self.needs_cpython(environment, "commands are"),
+        }
+    }
+
     /// Refuses what a session asks for, or would have by the tenant's configuration, that its runtime does not have.
     pub(super) fn check_runtime(
         &self,
