@@ -9,7 +9,7 @@
 //! children only, and only clone3(2) puts a process into a cgroup. So the child clones itself with its
 //! memory shared ([`sys::continue_in_clone`]), and ends.
 //! A zygote takes the launcher's place in this picture ([`crate::zygote`]), and the kernel
-//! then continues as the Python that it was forked from instead of executing one.
+//! then continues as the program that it was forked from instead of executing one.
 //!
 //! Kernels and commands alike come in by [`join_session`], then [`confine`]. No layer is applied to
 //! them anywhere else.
@@ -31,7 +31,7 @@ use vivarium_protocol::message::{Failure, Origin, Program, SpawnReport};
 use vivarium_protocol::stream;
 
 use self::image::Image;
-pub(crate) use self::image::NOT_EXECUTABLE;
+pub(crate) use self::image::{NOT_EXECUTABLE, wasm_arguments};
 use crate::failure::{OrFailure, failure, failure_to_fork};
 use crate::sandbox::{self, Context, SessionNamespaces};
 use crate::sys::{self, DescriptorTable, Forked, HeldProgram, SingleThreaded, Wait};

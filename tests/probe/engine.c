@@ -3,9 +3,12 @@
  *
  *   engine inspect --cache DIR    as vivarium-wasm answers, with a component of four bytes
  *   engine kernel …               the kernel's side of agent/src/kernel/wire.rs; what comes as code is one attempt
+ *   engine template VERSION       built with FORKS, as a dynamic program: forks such kernels, by the agent's library
+ *                                 beside it
  *
  * An attempt is answered by `works`, or by the name of the error. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -230,6 +233,34 @@ static void kernel(void) {
     }
 }
 
+#ifdef FORKS
+/* As template.py does it. */
+static void template(void) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s", arguments[0]);
+    strcpy(strrchr(path, '/'), "/libvivarium_agent.so");
+    void *library = dlopen(path, RTLD_NOW);
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    int (*serve)(void) = (int (*)(void))dlsym(library, "vivarium_template_serve");
+    void (*was_forked)(int) = (void (*)(int))dlsym(library, "vivarium_template_forked");
+    void (*become_kernel)(void) = (void (*)(void))dlsym(library, "vivarium_template_become_kernel");
+    while (serve() == 1) {
+        pid_t child = fork();
+        if (child == 0) {
+            become_kernel();
+            kernel();
+        }
+        was_forked(child < 0 ? -errno : child);
+    }
+}
+#define LIBRARIES ", \"reads\": [\"/lib\", \"/lib64\", \"/usr/lib\", \"/usr/lib64\"]"
+#else
+#define LIBRARIES ""
+#endif
+
 int main(int count, char **argv) {
     arguments = argv;
     if (count == 4 && strcmp(argv[1], "inspect") == 0) {
@@ -246,7 +277,7 @@ int main(int count, char **argv) {
             return 1;
         }
         printf("{\"engine\": \"probe\", \"engine_version\": \"1\", \"python\": \"3.14.0\", \"component\": \"%s\", "
-               "\"enforced\": \"what a probe has\", \"missing\": \"\"",
+               "\"enforced\": \"what a probe has\", \"missing\": \"\"" LIBRARIES,
                path);
         /* What runs commands, if it is installed too. */
         snprintf(path, sizeof path, "%s-runner", argv[0]);
@@ -260,5 +291,8 @@ int main(int count, char **argv) {
         return 0;
     }
     if (count > 1 && strcmp(argv[1], "kernel") == 0) kernel();
+#ifdef FORKS
+    if (count == 3 && strcmp(argv[1], "template") == 0) template();
+#endif
     return 0;
 }

@@ -56,9 +56,8 @@ impl Image {
     pub(super) fn of(context: &Context, program: &Program) -> Result<Self, Failure> {
         match program {
             Program::Kernel if context.is_wasm() => {
-                let path = context.policy.interpreter.path.clone();
-                let arguments = c_strings(engine_arguments(context, &path, "kernel"))?;
-                Ok(Self::Wasm { path, arguments })
+                let arguments = c_strings(wasm_arguments(context))?;
+                Ok(Self::Wasm { path: context.policy.interpreter.path.clone(), arguments })
             }
             Program::Kernel | Program::KernelWithPackages => {
                 let interpreter = &context.policy.interpreter;
@@ -155,6 +154,11 @@ fn runner_of(context: &Context, argv: &[String]) -> Result<Option<PathBuf>, Fail
 fn c_strings(texts: Vec<Vec<u8>>) -> Result<Vec<CString>, Failure> {
     let all: Result<Vec<_>, NulError> = texts.into_iter().map(CString::new).collect();
     all.or_failure("pass the arguments")
+}
+
+/// What a kernel of the engine's is executed with, or would be where it is forked.
+pub(crate) fn wasm_arguments(context: &Context) -> Vec<Vec<u8>> {
+    engine_arguments(context, &context.policy.interpreter.path, "kernel")
 }
 
 /// What a program of the engine's is executed with: its name, what it is to be, the memory that tenant code may

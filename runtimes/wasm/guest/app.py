@@ -110,8 +110,13 @@ kernel = stand_ins.load_kernel(parts)
 class WitWorld(wit_world.WitWorld):
     def run(self):
         import json
+        import random
 
-        stand_ins.enter(json.loads(wit_world.settings()))
+        stand_ins.prepare()
+        # In a template it returns in each fork: what was made before is in every session.
+        settings = wit_world.settings()
+        random.seed()
+        stand_ins.enter(json.loads(settings))
         kernel.main()
         return 0
 

@@ -364,13 +364,15 @@ def compile_once():
     gc.freeze()
 
 
-def enter(settings):
-    """Makes a session of what the component was made as."""
-    import random
-
+def prepare():
+    """Makes what the component was made as ready for a session, without anything of one."""
     for name in ("app", "archive", "loop", "missing", "stand_ins", "inspection", "wit_world"):
         sys.modules.pop(name, None)
-    random.seed()
+    attach()
+
+
+def enter(settings):
+    """Makes a session of it."""
     environment = settings["environment"]
     posix.environ.clear()
     posix.environ.update((name.encode(), value.encode()) for name, value in environment.items())
@@ -384,7 +386,6 @@ def enter(settings):
         stream.reconfigure(line_buffering=True)
         setattr(sys, name, stream)
         setattr(sys, "__%s__" % name, stream)
-    attach()
 
 
 def attach():

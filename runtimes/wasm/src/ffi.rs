@@ -1,9 +1,11 @@
-//! Maps compiled components, the one place where machine code comes from a file, and adds a filter.
+//! Maps compiled components, the one place where machine code comes from a file, adds a filter, and calls the agent's
+//! library.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use vivarium_agent::ffi::program;
 use wasmtime::component::Component;
 use wasmtime::{Engine, Result};
 
@@ -31,6 +33,21 @@ pub fn add_filter(program: &mut [libc::sock_filter]) -> io::Result<()> {
             && libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) == 0
     };
     done.then_some(()).ok_or_else(io::Error::last_os_error)
+}
+
+/// See [`program::fork_kernels`]. For `vivarium-wasm template` only.
+pub fn fork_kernels() -> io::Result<Vec<Vec<u8>>> {
+    // SAFETY: a zygote has executed this process as a template, and in one nothing but the library uses descriptor 3
+    // before it is a kernel. What the engine, the component and the store of then own is never used by its
+    // descriptor again, nor dropped (`main`, `guest::call`); the standard streams have no owner.
+    // JUSTIFICATION: an inherited descriptor is a number until somebody owns it.
+    unsafe { program::fork_kernels() }
+}
+
+/// See [`program::unfit`]. For `vivarium-wasm template` only.
+pub fn refuse(reason: String) {
+    // SAFETY, JUSTIFICATION: as above; in a kernel that was forked it does nothing.
+    unsafe { program::unfit(reason) }
 }
 
 #[cfg(test)]

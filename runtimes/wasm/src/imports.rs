@@ -14,7 +14,8 @@ const READ_MAX_BYTES: u32 = 1 << 20;
 
 pub fn add_to_linker(linker: &mut Linker<Host>) -> Result<()> {
     let mut root = linker.root();
-    root.func_wrap("settings", |store, (): ()| Ok((store.data().settings.clone(),)))?;
+    // In a template it returns in each fork.
+    root.func_wrap("settings", |mut store, (): ()| Ok((store.data_mut().settings()?,)))?;
     root.func_wrap("control-read", |_, (size,): (u32,)| {
         let mut data = vec![0; size.min(READ_MAX_BYTES) as usize];
         let (count, error) = signals::uninterrupted(|| signals::read(CONTROL, &mut data));

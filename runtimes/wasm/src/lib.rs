@@ -1,6 +1,9 @@
 //! CPython in WebAssembly as the kernel of a session: the engine, what it gives to the guest, and what it
 //! takes from the host.
 //!
+//! A process is executed for one session, or is a template, in which an instance has begun and waits: then each
+//! of its forks gets a session ([`session`]).
+//!
 //! The guest reaches the directories that it is given, the clocks, random numbers, its output and the
 //! control socket. It must never get a socket, a thread or another file.
 
@@ -14,6 +17,7 @@ pub mod guest;
 mod imports;
 #[cfg(feature = "compile")]
 pub mod program;
+pub mod session;
 #[allow(unsafe_code)]
 mod signals;
 mod streams;

@@ -1,15 +1,17 @@
-//! `vivarium-wasm kernel` is the kernel of a session; `vivarium-wasm inspect` says what it would be.
+//! `vivarium-wasm kernel` is the kernel of a session; `vivarium-wasm template` forks such kernels;
+//! `vivarium-wasm inspect` says what they would be.
 
 use std::fs::File;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use vivarium_wasm::guest::{self, Terms};
-use vivarium_wasm::{component, confine, engine};
-use wasmtime::{Result, bail};
+use vivarium_wasm::guest::{self, Birth, Terms};
+use vivarium_wasm::{component, confine, engine, session};
+use wasmtime::Result;
 
-const USAGE: &str =
-    "usage: vivarium-wasm kernel [--max-memory-bytes N] DIRECTORY… | inspect --cache DIR";
+const USAGE: &str = "usage: vivarium-wasm kernel [--max-memory-bytes N] DIRECTORY… | template VERSION | \
+                     inspect --cache DIR";
 
 /// EX_SOFTWARE of sysexits.h.
 const TRAPPED: u8 = 70;
@@ -20,7 +22,14 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
-        ["kernel", rest @ ..] => kernel(rest),
+        ["kernel", rest @ ..] => executed(rest),
+        ["template", version] => {
+            let done = session::check(version).and_then(|()| kernel(Birth::Forked));
+            if let Err(error) = &done {
+                session::refuse(format!("{error:#}"));
+            }
+            done
+        }
         ["inspect", "--cache", cache] => inspect(Path::new(cache)),
         _ => Err(wasmtime::Error::msg(USAGE)),
     };
@@ -33,26 +42,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn kernel(arguments: &[&str]) -> Result<u8> {
-    let (max_memory_bytes, directories) = match arguments {
-        ["--max-memory-bytes", bytes, rest @ ..] => (Some(bytes.parse()?), rest),
-        rest => (None, rest),
-    };
-    if directories.is_empty() {
-        bail!("{USAGE}");
-    }
-    let terms = Terms {
-        max_memory_bytes,
-        directories: directories.iter().map(ToString::to_string).collect(),
-        environment: std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect(),
-    };
+fn executed(arguments: &[&str]) -> Result<u8> {
+    let terms = Terms::of_arguments(arguments)?;
     confine()?;
-    let engine = engine()?;
+    kernel(Birth::Executed(terms))
+}
+
+fn kernel(birth: Birth) -> Result<u8> {
+    // Never dropped: a kernel that was forked has their descriptors closed already, and every process that is one
+    // ends next.
+    let engine = ManuallyDrop::new(engine()?);
     // Opened once more, by its own descriptor: std has no safe way to take over one that was inherited.
     let component = component::passed(&engine, &File::open("/proc/self/fd/4")?)?;
-    Ok(u8::try_from(guest::serve(&engine, &component, &terms)?).unwrap_or(TRAPPED))
+    let component = ManuallyDrop::new(component);
+    Ok(u8::try_from(guest::serve(&engine, &component, birth)?).unwrap_or(TRAPPED))
 }
 
 fn inspect(cache: &Path) -> Result<u8> {

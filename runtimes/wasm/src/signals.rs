@@ -8,6 +8,7 @@
 //! A signal waits while a system call on the control socket is made and noted: a handler that raised there would
 //! tear a frame.
 
+pub mod kept;
 mod places;
 mod timer;
 
@@ -84,8 +85,8 @@ fn cpu_ns() -> u64 {
     u64::try_from(now.tv_sec * 1_000_000_000 + now.tv_nsec).unwrap_or(0)
 }
 
-/// Finds the guest's memory and the places in it, and takes its signals from now on. Returns where `_PyRuntime`
-/// is, which is looked for if it is not at `hint`.
+/// Finds the guest's memory and the places in it, to which the signals of this process go from now on. Returns where
+/// `_PyRuntime` is, which is looked for if it is not at `hint`.
 pub fn attach(probe: &[u8], mailbox: u32, hint: u32, numbers: [u32; 2]) -> Result<u32, String> {
     let maps =
         std::fs::read_to_string("/proc/self/maps").map_err(|e| format!("/proc/self/maps: {e}"))?;
@@ -106,7 +107,6 @@ pub fn attach(probe: &[u8], mailbox: u32, hint: u32, numbers: [u32; 2]) -> Resul
     MAILBOX.store(mailbox, SeqCst);
     BASE.store(base as *mut u8, SeqCst);
     [0, 4, 8, 12].into_iter().for_each(|at| set(mailbox + at, 0));
-    listen().map_err(|error| error.to_string())?;
     Ok(places.runtime)
 }
 
@@ -134,7 +134,8 @@ fn writable_region(maps: &str, address: usize) -> Option<(usize, usize)> {
         .map(|(first, last)| (first, last - first))
 }
 
-fn listen() -> io::Result<()> {
+/// Takes the signals of this process. Until the guest is attached they have their default actions.
+pub fn listen() -> io::Result<()> {
     // SAFETY: plain structures of the C library, zero is a value of each; the handlers only touch atomics and make
     // async-signal-safe calls.
     // JUSTIFICATION: there is no safe way to have a signal handler.

@@ -1,5 +1,5 @@
 //! Attacks of native code in the place of the engine, with every layer and, as a control, without the one that
-//! refuses them.
+//! refuses them; in kernels that are executed and in those that are forked.
 
 use super::*;
 use vivarium_tests::program::Runner;
@@ -22,8 +22,11 @@ const CALLS: [(&str, &str, &str); 11] = [
 
 #[test]
 fn nothing_is_executed_forked_or_connected() {
-    let Some(probe) = Probe::get() else { return };
-    let daemon = probe.setup().start();
+    Probe::of_each_birth().iter().for_each(execute_fork_and_connect);
+}
+
+fn execute_fork_and_connect(probe: &Probe) {
+    let daemon = probe.start(probe.setup(), "light");
     let session = light(&daemon);
     check(&session, &CALLS.map(|(what, refused, _)| (what, refused)));
     // What vivarium-wasm needs until it forbids itself that too.
@@ -33,7 +36,7 @@ fn nothing_is_executed_forked_or_connected() {
     // The one call that has started it: its descriptor is closed, and no other gets that number.
     check(&session, &[("exec_start", "EBADF"), ("take_start", "EBADF")]);
 
-    let daemon = probe.setup().without(&["seccomp"]).start();
+    let daemon = probe.start(probe.setup().without(&["seccomp"]), "light");
     let session = light(&daemon);
     check(&session, &CALLS.map(|(what, _, allowed)| (what, allowed)));
     check(&session, &[(&own, "works"), ("exec_start", "EBADF"), ("take_start", "EBADF")]);
@@ -42,11 +45,14 @@ fn nothing_is_executed_forked_or_connected() {
 /// The filter cannot see the path of the one call that it lets through.
 #[test]
 fn the_call_that_starts_the_program_starts_nothing_else() {
-    let Some(probe) = Probe::get() else { return };
+    Probe::of_each_birth().iter().for_each(execute_by_the_call_that_starts);
+}
+
+fn execute_by_the_call_that_starts(probe: &Probe) {
     let has_landlock = host::has(&[Requirement::Landlock]);
     let missing: &[&[&str]] = &[&["landlock"], &[], &["mounts"]];
     for missing in missing.iter().take(if has_landlock { 3 } else { 1 }) {
-        let daemon = probe.setup().without(missing).start();
+        let daemon = probe.start(probe.setup().without(missing), "light");
         let session = light(&daemon);
         check(
             &session,
@@ -65,7 +71,7 @@ fn the_call_that_starts_the_program_starts_nothing_else() {
         );
     }
     // Without both, only the program's own filter is between it and the host's programs.
-    let daemon = probe.setup().without(&["mounts", "landlock"]).start();
+    let daemon = probe.start(probe.setup().without(&["mounts", "landlock"]), "light");
     let session = light(&daemon);
     check(&session, &[("copy_self own", "works")]);
     for path in ["own", "/bin/true"] {
@@ -78,10 +84,15 @@ fn the_call_that_starts_the_program_starts_nothing_else() {
 
 #[test]
 fn the_root_has_the_program_and_nothing_else_of_the_host() {
-    let Some(probe) = Probe::get() else { return };
-    let daemon = probe.setup().start();
+    Probe::of_each_birth().iter().for_each(look_around);
+}
+
+fn look_around(probe: &Probe) {
+    let daemon = probe.start(probe.setup(), "light");
     let session = light(&daemon);
     let program = probe.path();
+    // A program that forks is dynamic, and says that it reads its libraries.
+    let without_libraries = if probe.is_forked() { "works|EACCES" } else { "ENOENT" };
     let (read, write) =
         (format!("read {}", program.display()), format!("write {}", program.display()));
     check(
@@ -98,8 +109,8 @@ fn the_root_has_the_program_and_nothing_else_of_the_host() {
             ("read /etc/shadow", "ENOENT|EACCES"),
             ("read /usr/bin/python3", "ENOENT"),
             ("read /bin/sh", "ENOENT"),
-            ("read /lib64/ld-linux-x86-64.so.2", "ENOENT"),
-            ("list /usr", "ENOENT"),
+            ("read /lib64/ld-linux-x86-64.so.2", without_libraries),
+            ("list /usr", without_libraries),
             ("read /sys/devices/system/cpu/online", "ENOENT"),
             ("read /.vivarium/bin/python", "ENOENT"),
             // There, and the session's own, but nothing that the program needs.
@@ -111,7 +122,7 @@ fn the_root_has_the_program_and_nothing_else_of_the_host() {
         ],
     );
 
-    let daemon = probe.setup().without(&["mounts", "landlock"]).start();
+    let daemon = probe.start(probe.setup().without(&["mounts", "landlock"]), "light");
     let session = light(&daemon);
     check(&session, &[("read /etc/passwd", "works"), ("read /usr/bin/python3", "works")]);
 }
@@ -119,62 +130,70 @@ fn the_root_has_the_program_and_nothing_else_of_the_host() {
 /// Landlock alone refuses the same where there is no root of the session's own.
 #[test]
 fn landlock_allows_no_more_than_the_program_needs() {
-    let (Some(probe), true) = (Probe::get(), host::has(&[Requirement::Landlock])) else { return };
-    let daemon = probe.setup().without(&["mounts"]).start();
-    let session = light(&daemon);
-    let own = format!("read {}", probe.path().display());
-    check(
-        &session,
-        &[
-            (&own, "works"),
-            ("read /etc/passwd", "EACCES"),
-            ("read /usr/bin/python3", "EACCES"),
-            ("read /lib64/ld-linux-x86-64.so.2", "EACCES"),
-            ("list /usr", "EACCES"),
-            ("write /tmp/own", "EACCES"),
-            ("write own", "works"),
-        ],
-    );
+    if !host::has(&[Requirement::Landlock]) {
+        return;
+    }
+    for probe in Probe::of_each_birth() {
+        let daemon = probe.start(probe.setup().without(&["mounts"]), "light");
+        let session = light(&daemon);
+        let own = format!("read {}", probe.path().display());
+        check(
+            &session,
+            &[
+                (&own, "works"),
+                ("read /etc/passwd", "EACCES"),
+                ("read /usr/bin/python3", "EACCES"),
+                (
+                    "read /lib64/ld-linux-x86-64.so.2",
+                    if probe.is_forked() { "works" } else { "EACCES" },
+                ),
+                ("list /usr", "EACCES"),
+                ("write /tmp/own", "EACCES"),
+                ("write own", "works"),
+            ],
+        );
+    }
+}
+
+/// An executed kernel has the component, whose seals hold whoever opens it. A forked one has it no more.
+fn attempts_at_the_component(probe: &Probe) -> [(&'static str, &'static str); 3] {
+    let [read, change, reopen] =
+        if probe.is_forked() { ["EBADF", "EBADF", "ENOENT"] } else { ["code", "EPERM", "EPERM"] };
+    [("component", read), ("change_component", change), ("reopen_component", reopen)]
 }
 
 #[test]
 fn the_component_is_a_copy_that_cannot_be_changed() {
-    let Some(probe) = Probe::get() else { return };
-    let daemon = probe.setup().start();
-    let session = light(&daemon);
-    // By its seals, whoever opens it.
-    check(
-        &session,
-        &[("component", "code"), ("change_component", "EPERM"), ("reopen_component", "EPERM")],
-    );
-    // The file that it was copied from is in no session's root.
-    let path = component(&daemon.dir().join("state"));
-    assert!(path.is_file());
-    check(&session, &[(&format!("write {}", path.display()), "ENOENT|EACCES|EROFS")]);
-    check(&session, &[("component", "code")]);
+    for probe in Probe::of_each_birth() {
+        let daemon = probe.start(probe.setup(), "light");
+        let session = light(&daemon);
+        let attempts = attempts_at_the_component(probe);
+        check(&session, &attempts);
+        // The file that it was copied from is in no session's root.
+        let path = component(&daemon.dir().join("state"));
+        assert!(path.is_file());
+        check(&session, &[(&format!("write {}", path.display()), "ENOENT|EACCES|EROFS")]);
+        check(&session, &attempts[..1]);
+    }
 }
 
 /// Where there is neither an id of the session's own nor Landlock.
 #[test]
 fn the_component_cannot_be_changed_by_the_daemons_own_user() {
-    let Some(probe) = Probe::get() else { return };
-    let setup = Setup::default().runner(Runner::InContainer).without(&["landlock"]);
-    let daemon = setup.config("environments.default", &probe.section()).start();
-    let session = daemon.any_session(&json!({}));
-    check(
-        &session,
-        &[
-            ("write own", "works"),
-            ("component", "code"),
-            ("change_component", "EPERM"),
-            ("reopen_component", "EPERM"),
-        ],
-    );
-    assert_eq!(attempt(&daemon.any_session(&json!({})), "component"), "code");
-    // Of what it was copied from nothing is read again.
-    let path = component(&daemon.dir().join("state"));
-    std::fs::write(&path, "evil").unwrap();
-    assert_eq!(attempt(&daemon.any_session(&json!({})), "component"), "code");
+    for probe in Probe::of_each_birth() {
+        let setup = Setup::default().runner(Runner::InContainer).without(&["landlock"]);
+        let section = probe.section() + "\ntemplate = \"auto\"";
+        let daemon = probe.start(setup.config("environments.default", &section), "default");
+        let session = daemon.any_session(&json!({}));
+        let attempts = attempts_at_the_component(probe);
+        check(&session, &[("write own", "works")]);
+        check(&session, &attempts);
+        check(&daemon.any_session(&json!({})), &attempts[..1]);
+        // Of what it was copied from nothing is read again.
+        let path = component(&daemon.dir().join("state"));
+        std::fs::write(&path, "evil").unwrap();
+        check(&daemon.any_session(&json!({})), &attempts[..1]);
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@
 mod analyst;
 mod cpython;
 mod escapes;
+mod forked;
 mod hostile;
 mod inside;
 mod package;
@@ -30,29 +31,64 @@ use vivarium_tests::session::Session;
 use vivarium_tests::wait;
 
 /// The program that stands for the engine's.
-struct Probe(tempfile::TempDir);
+struct Probe {
+    dir: tempfile::TempDir,
+    /// The `kernel_origin` of its sessions.
+    origin: &'static str,
+}
 
 impl Probe {
     /// `None` where nothing compiles it.
     fn get() -> Option<&'static Self> {
-        static MADE: OnceLock<Probe> = OnceLock::new();
-        host::has(&[Requirement::Compiler]).then(|| MADE.get_or_init(Self::compile))
+        Self::of_each_birth().first()
     }
 
-    fn compile() -> Self {
-        let probe = Self(program::temp_dir());
+    /// One whose kernels are executed, and one that forks them as vivarium-wasm does. None where nothing
+    /// compiles it.
+    fn of_each_birth() -> &'static [Self] {
+        static MADE: OnceLock<[Probe; 2]> = OnceLock::new();
+        if !host::has(&[Requirement::Compiler]) {
+            return &[];
+        }
+        MADE.get_or_init(|| ["executed", "forked"].map(Self::compile))
+    }
+
+    fn compile(origin: &'static str) -> Self {
+        let probe = Self { dir: program::temp_dir(), origin };
         let source = program::workspace().join("tests/probe/engine.c");
+        // A static program can load no library.
+        let kind = if probe.is_forked() { "-DFORKS" } else { "-static" };
         let built = Command::new("cc")
-            .args(["-static", "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
+            .args([kind, "-O1", "-Wall", "-Wextra", "-Werror", "-o"])
             .args([&probe.path(), &source])
             .status();
         assert!(built.unwrap().success());
         std::fs::set_permissions(probe.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        if probe.is_forked() {
+            let library = "libvivarium_agent.so";
+            std::fs::copy(program::path(library), probe.dir.path().join(library)).unwrap();
+        }
         probe
     }
 
     fn path(&self) -> PathBuf {
-        self.0.path().join("engine")
+        self.dir.path().join("engine")
+    }
+
+    fn is_forked(&self) -> bool {
+        self.origin == "forked"
+    }
+
+    /// A daemon whose sessions in `environment` are of this birth.
+    #[track_caller]
+    fn start(&self, setup: Setup, environment: &str) -> Daemon {
+        let daemon = setup.start();
+        if self.is_forked() {
+            daemon.until_template_of(environment);
+        }
+        let session = daemon.any_session(&json!({"environment": environment}));
+        assert_eq!(session.info()["kernel_origin"], self.origin);
+        daemon
     }
 
     fn section(&self) -> String {

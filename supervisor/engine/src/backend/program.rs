@@ -34,6 +34,11 @@ impl ProgramFile {
         Ok(Self(Arc::new(file.into())))
     }
 
+    /// The file itself.
+    pub fn shared(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.0)
+    }
+
     /// Another descriptor of it.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
         self.0.try_clone()

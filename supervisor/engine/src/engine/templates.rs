@@ -30,10 +30,6 @@ const ARROW: (&str, &str) = ("JE_ARROW_MALLOC_CONF", "background_thread:false");
 const NO_NAMESPACES: &str = "kernels are executed without the namespaces layer: what one leaves \
                              running has to be its launcher's, which ends it";
 
-/// Why there is none of runtime `wasm`.
-const WASM: &str =
-    "kernels of runtime wasm are executed: its program starts in a millisecond or two";
-
 impl Engine {
     /// Has the templates built that the settings want, and ends those that they do not. Those that
     /// are as they are wanted stay as they are.
@@ -42,10 +38,6 @@ impl Engine {
         let host = &self.inner.host;
         for (name, prepared) in &self.inner.environments {
             match settings.environments.get(name).filter(|environment| environment.template) {
-                Some(_) if prepared.interpreter.wasm.is_some() => {
-                    host.metrics.templates.introduced(name);
-                    prepared.template.refuse(WASM);
-                }
                 Some(_) if !prepared.plan.applies(Layer::Namespaces) => {
                     host.metrics.templates.introduced(name);
                     prepared.template.refuse(NO_NAMESPACES);
@@ -150,5 +142,8 @@ pub(super) fn build(
         // Without a root of their own workdirs have another path in each session, which memory remembers.
         images: wanted.images && prepared.plan.applies(Layer::Mounts),
     };
-    Build { order, programs: Programs::default(), workdirs, ids: prepared.session_ids() }
+    // The engine's program is linked with the library, and gets its component in the place of that.
+    let library = prepared.interpreter.wasm.as_ref().map(|_| prepared.program.shared());
+    let programs = Programs { hash: None, library };
+    Build { order, programs, workdirs, ids: prepared.session_ids() }
 }
