@@ -124,6 +124,24 @@ class Walls(WasmTest):
         listener.settimeout(0)
         self.assertRaises(BlockingIOError, listener.accept)
 
+    def test_refusals_raise_audit_events_first(self):
+        for code, event in (
+            ("import os; os.system('true')", "os.system"),
+            ("os.fork()", "os.fork"),
+            ("os.execv('/bin/true', ['true'])", "os.exec"),
+            ("import subprocess; subprocess.run(['true'])", "subprocess.Popen"),
+            ("import socket; socket.socket()", "socket.__new__"),
+            ("socket.create_connection(('127.0.0.1', 1))", "socket.getaddrinfo"),
+            ("import _thread; _thread.start_new_thread(print, ())", "_thread.start_new_thread"),
+        ):
+            with self.subTest(code):
+                answer = self.kernel.run(code, policy={"audit_events": {"deny": []}})
+                self.assertIn("in runtime wasm", answer.message)
+                counts = answer.account["audit_events"]
+                self.assertEqual(counts.get(event), 1, counts)
+                answer = self.kernel.run(code, policy={"audit_events": {"deny": [event]}})
+                self.assertEqual(answer.exception, "PermissionError", answer)
+
     def test_its_process_has_one_thread_whatever_it_does_with_files(self):
         code = """
             import pathlib, select, tempfile, time, zipfile

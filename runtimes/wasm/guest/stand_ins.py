@@ -370,7 +370,8 @@ def enter(settings):
     """Makes a session of what the component was made as."""
     import random
 
-    for name in ("app", "archive", "loop", "missing", "stand_ins", "inspection", "wit_world"):
+    own = ("app", "archive", "loop", "missing", "refusals", "stand_ins", "inspection", "wit_world")
+    for name in own:
         sys.modules.pop(name, None)
     random.seed()
     environment = settings["environment"]
