@@ -6,6 +6,11 @@ from refusals import ELSEWHERE
 
 # Modules in C that WebAssembly has no place for, and libraries that tenant code often asks for.
 MODULES = {
+    "_bz2",
+    "_lzma",
+    "_zstd",
+    "_dbm",
+    "_gdbm",
     "_ctypes",
     "_multiprocessing",
     "_posixsubprocess",
@@ -25,6 +30,8 @@ MODULES = {
     "ssl",
     "curses",
     "tkinter",
+    "ensurepip",
+    "venv",
     "numpy",
     "pandas",
     "matplotlib",
