@@ -395,11 +395,15 @@ class Own(WasmTest):
 
     def test_inspect_finds_all_in_force_and_the_interpreter_where_the_guest_expects_it(self):
         command = [WASM + "/vivarium-wasm", "inspect", "--cache", self.workdir + "/cache"]
-        answer = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        trials = self.workdir + "/trials"
+        os.mkdir(trials)
+        env = {**os.environ, "TMPDIR": trials}
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=env)
+        answer = json.loads(done.stdout)
         self.assertEqual((answer["missing"], answer["engine"]), ("", "wasmtime"))
         for claim in ("no file but those", "no sockets", "no threads", "no processes"):
             self.assertIn(claim, answer["enforced"])
         # What it has tried to get out of.
-        self.assertEqual(os.listdir(self.workdir + "/cache"), [])
+        self.assertEqual(os.listdir(trials), [])
         expected = found(r"RUNTIME_AT = (\d+)", (GUEST / "stand_ins.py").read_text())
         self.assertEqual(answer["runtime_at"], int(expected))
