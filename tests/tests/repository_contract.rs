@@ -10,7 +10,7 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_tests::program;
 
 /// The version of the contract, and the SHA-256 of what it is written in.
-const KNOWN: (u32, &str) = (13, "82e12aa60b43f33671547e2949509e49de086c4fc881e60425f93a45ff168253");
+const KNOWN: (u32, &str) = (13, "2cae401cff50f60f3a7b5b139ba77f9c7c8d19848e19d709f5dfba07991e9ba6");
 
 /// Where it is written: messages, what agent, supervisor and kernel program say to each other, images, and how a template
 /// is started.
