@@ -114,7 +114,8 @@ class Walls(WasmTest):
         self.refused("os.fork()", "OSError")
         self.refused("import threading; threading.Thread(target=print).start()", "RuntimeError")
         self.refused("import numpy", "ModuleNotFoundError")
-        self.refused("import ctypes", "ModuleNotFoundError")
+        for name in ("ctypes", "bz2", "lzma", "ssl", "compression.zstd", "dbm.gnu", "venv"):
+            self.refused("import " + name, "ModuleNotFoundError")
         # Past the refusals, which are only there to say why.
         code = "import _socket\ns = _socket.socket()\ns.connect(('127.0.0.1', %d))"
         listener = listener_on_this_host()
@@ -123,6 +124,24 @@ class Walls(WasmTest):
         self.assertEqual(answer.completion, "error", answer)
         listener.settimeout(0)
         self.assertRaises(BlockingIOError, listener.accept)
+
+    def test_refusals_raise_audit_events_first(self):
+        for code, event in (
+            ("import os; os.system('true')", "os.system"),
+            ("os.fork()", "os.fork"),
+            ("os.execv('/bin/true', ['true'])", "os.exec"),
+            ("import subprocess; subprocess.run(['true'])", "subprocess.Popen"),
+            ("import socket; socket.socket()", "socket.__new__"),
+            ("socket.create_connection(('127.0.0.1', 1))", "socket.getaddrinfo"),
+            ("import _thread; _thread.start_new_thread(print, ())", "_thread.start_new_thread"),
+        ):
+            with self.subTest(code):
+                answer = self.kernel.run(code, policy={"audit_events": {"deny": []}})
+                self.assertIn("in runtime wasm", answer.message)
+                counts = answer.account["audit_events"]
+                self.assertEqual(counts.get(event), 1, counts)
+                answer = self.kernel.run(code, policy={"audit_events": {"deny": [event]}})
+                self.assertEqual(answer.exception, "PermissionError", answer)
 
     def test_its_process_has_one_thread_whatever_it_does_with_files(self):
         code = """
@@ -376,11 +395,15 @@ class Own(WasmTest):
 
     def test_inspect_finds_all_in_force_and_the_interpreter_where_the_guest_expects_it(self):
         command = [WASM + "/vivarium-wasm", "inspect", "--cache", self.workdir + "/cache"]
-        answer = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+        trials = self.workdir + "/trials"
+        os.mkdir(trials)
+        env = {**os.environ, "TMPDIR": trials}
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=env)
+        answer = json.loads(done.stdout)
         self.assertEqual((answer["missing"], answer["engine"]), ("", "wasmtime"))
         for claim in ("no file but those", "no sockets", "no threads", "no processes"):
             self.assertIn(claim, answer["enforced"])
         # What it has tried to get out of.
-        self.assertEqual(os.listdir(self.workdir + "/cache"), [])
+        self.assertEqual(os.listdir(trials), [])
         expected = found(r"RUNTIME_AT = (\d+)", (GUEST / "stand_ins.py").read_text())
         self.assertEqual(answer["runtime_at"], int(expected))

@@ -56,9 +56,8 @@ impl Image {
     pub(super) fn of(context: &Context, program: &Program) -> Result<Self, Failure> {
         match program {
             Program::Kernel if context.is_wasm() => {
-                let path = context.policy.interpreter.path.clone();
                 let arguments = c_strings(wasm_arguments(context))?;
-                Ok(Self::Wasm { path, arguments })
+                Ok(Self::Wasm { path: context.policy.interpreter.path.clone(), arguments })
             }
             Program::Kernel | Program::KernelWithPackages => {
                 let interpreter = &context.policy.interpreter;
@@ -157,7 +156,7 @@ fn c_strings(texts: Vec<Vec<u8>>) -> Result<Vec<CString>, Failure> {
     all.or_failure("pass the arguments")
 }
 
-/// What the engine's program is executed with as a kernel, or would be where it is forked.
+/// What a kernel of the engine's is executed with, or would be where it is forked.
 pub(crate) fn wasm_arguments(context: &Context) -> Vec<Vec<u8>> {
     engine_arguments(context, &context.policy.interpreter.path, "kernel")
 }

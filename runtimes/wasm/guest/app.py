@@ -8,16 +8,18 @@ import archive
 import inspection
 import loop
 import missing
+import refusals
 import stand_ins
 import wit_world
 
 for module in (archive, missing):
     archive.as_frozen(module, "importlib." + module.__name__)
-for module in (loop, stand_ins, wit_world):
+for module in (loop, refusals, stand_ins, wit_world):
     archive.as_frozen(module, "wasm")
 archive.start()
 stand_ins.start()
 missing.start()
+refusals.refuse_threads()
 
 # What a session most likely imports, ready in each.
 for name in [
@@ -100,7 +102,7 @@ for name in [
     __import__(name)
 
 loop.start()
-missing.refuse_processes()
+refusals.refuse_processes()
 parts = archive.read_parts("/0/kernel")
 stand_ins.compile_once()
 archive.finish()

@@ -11,7 +11,7 @@ import sys
 
 import stand_ins
 
-# Of the interpreter: what tenant code finds is a refusal of missing.py's.
+# Of the interpreter: what tenant code finds is a refusal of refusals.py's.
 start_new_thread = _thread.start_new_thread
 
 

@@ -1,11 +1,16 @@
-"""What this runtime does not have is refused by its name, with what has it."""
+"""Modules that this runtime does not have are refused by their names, with what has them."""
 
 import sys
 
-ELSEWHERE = "%s in runtime wasm: use an environment with runtime cpython"
+from refusals import ELSEWHERE
 
 # Modules in C that WebAssembly has no place for, and libraries that tenant code often asks for.
 MODULES = {
+    "_bz2",
+    "_lzma",
+    "_zstd",
+    "_dbm",
+    "_gdbm",
     "_ctypes",
     "_multiprocessing",
     "_posixsubprocess",
@@ -25,6 +30,8 @@ MODULES = {
     "ssl",
     "curses",
     "tkinter",
+    "ensurepip",
+    "venv",
     "numpy",
     "pandas",
     "matplotlib",
@@ -62,42 +69,5 @@ class Finder:
             raise ModuleNotFoundError(ELSEWHERE % (name + " is not available"), name=name)
 
 
-def refuse(error, what):
-    def refused(*_args, **_options):
-        raise error(ELSEWHERE % what)
-
-    return refused
-
-
 def start():
-    import _thread
-
     sys.meta_path.append(Finder)
-    threads = refuse(RuntimeError, "threads are not available")
-    _thread.start_new_thread = _thread.start_new = threads
-    _thread.start_joinable_thread = threads
-
-
-def refuse_processes():
-    import os
-    import socket
-    import subprocess
-
-    # After asyncio and random, which take a fork for a sign of more.
-    for name in ("fork", "forkpty", "system", "posix_spawn", "posix_spawnp", "execv", "execve"):
-        setattr(os, name, refuse(OSError, "os.%s is not available" % name))
-
-    subprocess.Popen.__init__ = refuse(OSError, "subprocesses are not available")
-    subprocess.Popen.__del__ = lambda self: None
-
-    class Refused(socket.socket):
-        def __init__(self, *_args, **_options):
-            raise OSError(ELSEWHERE % "sockets are not available")
-
-        def __del__(self):
-            pass
-
-    Refused.__name__ = Refused.__qualname__ = "socket"
-    Refused.__module__ = "socket"
-    socket.socket = socket.SocketType = Refused
-    socket.getaddrinfo = refuse(OSError, "sockets are not available")

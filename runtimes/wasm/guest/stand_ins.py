@@ -317,8 +317,10 @@ def load_kernel(parts):
     # The kernel asks for it in vain, and gets on without: it has no library of the agent's.
     guard_load, guard.load = guard.load, lambda name: None if name == "ctypes" else guard_load(name)
     report = loaded["report"]
-    describe = report.describe
-    report.describe = lambda failure: describe(with_error_of_stream(failure))
+    hosts = Namespace(isolated((host.stream_error,), vars(host)))
+    own = isolated((with_error_of_stream,), {**globals(), "host": hosts})
+    corrected, describe = own["with_error_of_stream"], report.describe
+    report.describe = lambda failure: describe(corrected(failure))
     return part_import("kernel")
 
 
@@ -334,7 +336,7 @@ def with_error_of_stream(failure):
     # A `with` statement that writes what is left as it ends makes three of one.
     for _ in range(4):
         if number and type(error) is OSError and error.errno == errno.EIO:
-            error.errno, error.strerror = error.args = number, os.strerror(number)
+            error.errno, error.strerror = error.args = number, posix.strerror(number)
         error = None if error is None else context_of(error)
     return failure
 
@@ -366,7 +368,8 @@ def compile_once():
 
 def prepare():
     """Makes what the component was made as ready for a session, without anything of one."""
-    for name in ("app", "archive", "loop", "missing", "stand_ins", "inspection", "wit_world"):
+    own = ("app", "archive", "loop", "missing", "refusals", "stand_ins", "inspection", "wit_world")
+    for name in own:
         sys.modules.pop(name, None)
     attach()
 

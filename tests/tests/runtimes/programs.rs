@@ -107,7 +107,7 @@ const COMPONENT: &str = r#"(component
   (core func $get (canon lower (func $stdout "get-stdout")))
   (core func $write (canon lower
     (func $streams "[method]output-stream.blocking-write-and-flush")
-    (memory $memory "memory")))
+    (memory (core memory $memory "memory"))))
   (core module $code
     (import "host" "memory" (memory 1))
     (import "host" "get" (func $get (result i32)))
