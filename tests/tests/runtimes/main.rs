@@ -97,11 +97,13 @@ impl Probe {
 
     /// The same program, with itself for what runs commands.
     fn with_runner(&self) -> Self {
-        let other = Self(program::temp_dir());
-        for name in ["engine", "engine-runner"] {
-            std::fs::copy(self.path(), other.0.path().join(name)).unwrap();
+        let dir = program::temp_dir();
+        std::fs::copy(self.path(), dir.path().join("engine-runner")).unwrap();
+        for entry in std::fs::read_dir(self.dir.path()).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
         }
-        other
+        Self { dir, origin: self.origin }
     }
 
     /// A daemon with an environment `light` of it.
