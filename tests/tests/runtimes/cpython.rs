@@ -13,7 +13,8 @@ use super::*;
 /// Set where the modules that are run by hand are wanted too: tests/cpython/run.
 const ALL: &str = "VIVARIUM_TEST_CPYTHON_ALL";
 const RUNNER: &str = include_str!("../../cpython/inside.py");
-const TIMEOUT_MS: u64 = 900_000;
+/// Before the client gives up.
+const TIMEOUT_MS: u64 = 100_000;
 
 /// How a test does otherwise than in an interpreter of its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
