@@ -12,7 +12,7 @@ use bytes::Bytes;
 use rustix::fs::OFlags;
 use tokio::io::AsyncRead;
 use wasmtime::component::{self, Component, ResourceTable};
-use wasmtime::{Config, Engine, Linker, Module, ResourceLimiter, Result, Store};
+use wasmtime::{Config, Engine, Linker, Module, ResourceLimiter, Result, Store, bail};
 use wasmtime_wasi::cli::{IsTerminal, StdinStream};
 use wasmtime_wasi::p1::{self, WasiP1Ctx};
 use wasmtime_wasi::p2::bindings::Command;
@@ -136,7 +136,19 @@ fn engine() -> Result<Engine> {
     Engine::new(&config)
 }
 
+/// Whether the working directory is in what the program may see: the agent gets there through links that tenants make.
+fn is_seen(terms: &Terms) -> Result<bool> {
+    let own = std::env::current_dir()?;
+    let beneath = |directory: &String| {
+        Path::new(directory).canonicalize().is_ok_and(|directory| own.starts_with(directory))
+    };
+    Ok(terms.directories.iter().any(beneath))
+}
+
 fn context(terms: &Terms) -> Result<WasiCtxBuilder> {
+    if !is_seen(terms)? {
+        bail!("the working directory is not in {}", terms.directories.join(" or "));
+    }
     let mut builder = WasiCtxBuilder::new();
     builder.inherit_stdout().inherit_stderr().stdin(Input).allow_blocking_current_thread(true);
     builder.allow_tcp(false).allow_udp(false).args(&terms.arguments);

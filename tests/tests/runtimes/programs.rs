@@ -235,6 +235,12 @@ fn a_program_sees_the_workdir_and_tmp_and_no_other_file() {
     exited(&session.command(&argv), 44);
     let argv = json!({"argv": ["../p.wasm", "4in"], "cwd": "d"});
     exited(&session.command(&argv), 0);
+    // Through a link it would be another directory of the session's root.
+    let argv = json!({"argv": ["/workspace/p.wasm", "3version"], "cwd": "d/proc"});
+    let said = session.command(&argv);
+    exited(&said, 126);
+    assert!(said.stderr().contains("the working directory is not in /workspace or /tmp"), "{said}");
+    assert_eq!(said.stdout(), "");
 }
 
 #[test]
