@@ -49,7 +49,10 @@ fn a_configured_network_is_refused_unless_the_session_asks_for_less() {
     let sandbox = "network = \"full\"\nallowed_networks = [\"none\", \"loopback\", \"full\"]";
     let daemon = probe.setup().config("sandbox", sandbox).start();
     let make = |spec| daemon.request("POST", "/v1/sessions", Some(&spec));
-    refused(&make(json!({"environment": "light"})), "the configured network");
+    refused(
+        &make(json!({"environment": "light"})),
+        "the configured network (\"network\": \"none\" asks for none) is",
+    );
     assert_eq!(make(json!({})).status, 201, "control");
     for network in ["none", "loopback"] {
         let made = make(json!({"environment": "light", "network": network}));
