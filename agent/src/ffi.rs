@@ -5,8 +5,12 @@
 //! parent calls `forked` and `serve` again, and the child `become_kernel`.
 //!
 //! A function that takes the supervisor's socket is unsafe: only Python that a zygote has executed has one,
-//! at descriptor 3, which only this library may use.
+//! at descriptor 3, which only this library may use. [`work`] has what Python calls for each tick of work, and
+//! [`program`] what a template calls that is no Python.
 #![allow(unsafe_code)] // for `no_mangle`, which vouches that no other symbol has the name, and callers' promises
+
+pub mod program;
+pub mod work;
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::fd::{BorrowedFd, IntoRawFd};
@@ -15,8 +19,6 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::unistd::Pid;
-use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
-use vivarium_protocol::message::FromTemplate;
 use vivarium_protocol::stream;
 
 use crate::image;
@@ -50,9 +52,7 @@ pub unsafe extern "C" fn vivarium_template_unfit(reason: *const c_char) {
     let reason = unsafe { CStr::from_ptr(reason) }.to_string_lossy().into_owned();
     // SAFETY: the caller's promise: template.py is executed by the zygote only, and does not touch descriptor 3.
     // JUSTIFICATION: an inherited descriptor is a number until somebody owns it.
-    if let Some(control) = unsafe { sys::take_python_control() } {
-        stream::send_if_open(&control, &FromTemplate::Unfit(reason), MAX_SMALL_FRAME_BYTES);
-    }
+    unsafe { program::unfit(reason) };
 }
 
 /// Serves as a template whose supervisor is at descriptor 3, until that lets go (0), the process is
@@ -97,7 +97,7 @@ pub extern "C" fn vivarium_template_forked(pid: c_int) {
 #[unsafe(no_mangle)]
 pub extern "C" fn vivarium_template_become_kernel() {
     match server().take().and_then(ZygoteServer::into_forked_child) {
-        Some((child, table)) => child.become_kernel(table),
+        Some((child, table)) => drop(child.become_kernel(table)),
         None => sys::exit_now(1),
     }
 }

@@ -9,6 +9,7 @@
 
 mod special_files;
 
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -29,11 +30,12 @@ const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
-const PARTS: [(&str, &str); 52] = [
+const PARTS: [(&str, &str); 63] = [
     ("abridge", include_str!("../python/display/abridge.py")),
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
     ("assistance", include_str!("../python/assist/assistance.py")),
+    ("audit_events", include_str!("../python/policy/audit_events.py")),
     ("budget", include_str!("../python/display/budget.py")),
     ("capture", include_str!("../python/cell/capture.py")),
     ("cell_magics", include_str!("../python/cell/cell_magics.py")),
@@ -43,12 +45,16 @@ const PARTS: [(&str, &str); 52] = [
     ("completion", include_str!("../python/assist/completion.py")),
     ("context", include_str!("../python/cell/context.py")),
     ("descriptors", include_str!("../python/image/descriptors.py")),
+    ("echo", include_str!("../python/policy/echo.py")),
     ("event_loop", include_str!("../python/cell/event_loop.py")),
     ("figures", include_str!("../python/display/figures.py")),
     ("guard", include_str!("../python/core/guard.py")),
+    ("host_modules", include_str!("../python/policy/host_modules.py")),
     ("import_hooks", include_str!("../python/kernel/import_hooks.py")),
+    ("import_policy", include_str!("../python/policy/import_policy.py")),
     ("inspection", include_str!("../python/assist/inspection.py")),
     ("interactive", include_str!("../python/display/interactive.py")),
+    ("kept_names", include_str!("../python/policy/kept_names.py")),
     ("kernel", include_str!("../python/kernel/kernel.py")),
     ("kernel_image", include_str!("../python/image/kernel_image.py")),
     ("line_magics", include_str!("../python/cell/line_magics.py")),
@@ -60,7 +66,10 @@ const PARTS: [(&str, &str); 52] = [
     ("notebook_text", include_str!("../python/display/notebook_text.py")),
     ("on_resume", include_str!("../python/image/on_resume.py")),
     ("packages", include_str!("../python/core/packages.py")),
+    ("policy", include_str!("../python/policy/policy.py")),
+    ("policy_errors", include_str!("../python/policy/policy_errors.py")),
     ("pools", include_str!("../python/image/pools.py")),
+    ("prints", include_str!("../python/policy/prints.py")),
     ("process_state", include_str!("../python/image/process_state.py")),
     ("programs", include_str!("../python/cell/programs.py")),
     ("publisher", include_str!("../python/display/publisher.py")),
@@ -77,11 +86,14 @@ const PARTS: [(&str, &str); 52] = [
     ("surroundings", include_str!("../python/kernel/surroundings.py")),
     ("syntax", include_str!("../python/cell/syntax.py")),
     ("template", include_str!("../python/zygote/template.py")),
+    ("tenant_code", include_str!("../python/policy/tenant_code.py")),
     ("timing", include_str!("../python/cell/timing.py")),
     ("tool_channel", include_str!("../python/calls/tool_channel.py")),
     ("tool_module", include_str!("../python/calls/tool_module.py")),
     ("variables", include_str!("../python/image/variables.py")),
     ("wire", include_str!("../python/core/wire.py")),
+    ("work", include_str!("../python/policy/work.py")),
+    ("work_native", include_str!("../python/policy/work_native.py")),
 ];
 
 /// What stands before the script's answer; site customisation may have printed before it.
@@ -143,11 +155,62 @@ fn said(stderr: &str) -> String {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Answer {
-    Suitable { executable: PathBuf, version: String, prefixes: Vec<PathBuf>, program: String },
+    Suitable(Found),
     Unsuitable { error: String },
 }
 
-pub(crate) fn inspect(interpreter: &Path) -> Result<Interpreter, InspectError> {
+/// What the script tells of an interpreter that can run the kernel.
+#[derive(Deserialize)]
+struct Found {
+    executable: PathBuf,
+    version: String,
+    prefixes: Vec<PathBuf>,
+    program: String,
+    hidden: Vec<PathBuf>,
+    missing: Vec<String>,
+}
+
+/// What an interpreter has of distributions that are to be hidden.
+#[derive(Debug)]
+pub(crate) struct Hidden {
+    /// The paths of their files: of packages and modules as a whole.
+    paths: Vec<PathBuf>,
+    /// Those that are not installed.
+    missing: Vec<String>,
+}
+
+/// Inspects an interpreter, which also tells what it has of `distributions`.
+pub(crate) fn inspect(
+    interpreter: &Path,
+    distributions: &[OsString],
+) -> Result<(Interpreter, Hidden), InspectError> {
+    let path = interpreter.to_owned();
+    let no_answer = |reason: String| InspectError::NoAnswer {
+        path: interpreter.to_owned(),
+        reason,
+        stderr: String::new(),
+    };
+    let system_trees =
+        thread::spawn(|| special_files::trees_with_some(READ_EXECUTE.iter().map(PathBuf::from)));
+    let Found { executable, version, prefixes, program, hidden, missing } =
+        ask(interpreter, distributions, &PARTS)?;
+    let program = STANDARD.decode(program).map_err(|error| no_answer(error.to_string()))?;
+    let prefixes =
+        needed(prefixes).map_err(|prefix| InspectError::TooWide { path: path.clone(), prefix })?;
+    // A version manager's shim is a shell script, with needs of its own: run what it chose.
+    let path = if is_script(interpreter) { executable } else { path };
+    let mut isolate = system_trees.join().map_err(|_| no_answer("a search failed".into()))?;
+    isolate.extend(special_files::trees_with_some(prefixes.iter().cloned()));
+    let hidden = Hidden { paths: hidden, missing };
+    Ok((Interpreter { path, prefixes, isolate, program, version, wasm: None }, hidden))
+}
+
+/// Runs the script, which compiles these parts of the kernel.
+fn ask(
+    interpreter: &Path,
+    distributions: &[OsString],
+    parts: &[(&str, &str)],
+) -> Result<Found, InspectError> {
     let path = interpreter.to_owned();
     if !path.is_absolute() {
         return Err(InspectError::Relative(path));
@@ -157,44 +220,43 @@ pub(crate) fn inspect(interpreter: &Path) -> Result<Interpreter, InspectError> {
         reason,
         stderr: last_line(stderr),
     };
-    let system_trees =
-        thread::spawn(|| special_files::trees_with_some(READ_EXECUTE.iter().map(PathBuf::from)));
-    let (stdout, stderr) = run_script(interpreter)?;
+    let (stdout, stderr) = run_script(interpreter, distributions, parts)?;
     let stdout = String::from_utf8_lossy(&stdout);
     let (_, answer) =
         stdout.rsplit_once(MARKER).ok_or_else(|| no_answer("no answer".into(), &stderr))?;
-    let answer =
-        serde_json::from_str(answer).map_err(|error| no_answer(error.to_string(), &stderr))?;
-    let (executable, version, prefixes, program) = match answer {
-        Answer::Unsuitable { error: reason } => {
-            return Err(InspectError::Unsuitable { path, reason });
-        }
-        Answer::Suitable { executable, version, prefixes, program } => {
-            (executable, version, prefixes, program)
-        }
-    };
-    let program =
-        STANDARD.decode(program).map_err(|error| no_answer(error.to_string(), &stderr))?;
-    let prefixes =
-        needed(prefixes).map_err(|prefix| InspectError::TooWide { path: path.clone(), prefix })?;
-    // A version manager's shim is a shell script, with needs of its own: run what it chose.
-    let path = if is_script(interpreter) { executable } else { path };
-    let mut isolate = system_trees.join().map_err(|_| no_answer("a search failed".into(), &[]))?;
-    isolate.extend(special_files::trees_with_some(prefixes.iter().cloned()));
-    Ok(Interpreter { path, prefixes, isolate, program, version })
+    match serde_json::from_str(answer).map_err(|error| no_answer(error.to_string(), &stderr))? {
+        Answer::Unsuitable { error: reason } => Err(InspectError::Unsuitable { path, reason }),
+        Answer::Suitable(found) => Ok(found),
+    }
 }
 
-/// `vivarium-agent inspect PATH`: prints a JSON object {path, version, prefixes, isolate,
-/// program} for the supervisor, the program in base64.
-pub(crate) fn main_inspect(path: &Path) -> ExitCode {
-    let printed = inspect(path).map_err(|error| error.to_string()).and_then(|found| {
-        let answer = serde_json::json!({
+/// `vivarium-agent distributions PATH [DISTRIBUTION…]`: prints a JSON object {hidden, missing} for the
+/// supervisor. Compiles nothing, and searches no trees.
+pub(crate) fn main_distributions(path: &Path, distributions: &[OsString]) -> ExitCode {
+    print(
+        ask(path, distributions, &[])
+            .map(|found| serde_json::json!({"hidden": found.hidden, "missing": found.missing})),
+    )
+}
+
+/// `vivarium-agent inspect PATH [DISTRIBUTION…]`: prints a JSON object {path, version, prefixes, isolate,
+/// program, hidden, missing} for the supervisor, the program in base64.
+pub(crate) fn main_inspect(path: &Path, distributions: &[OsString]) -> ExitCode {
+    print(inspect(path, distributions).map(|(found, hidden)| {
+        serde_json::json!({
             "path": found.path,
             "version": found.version,
             "prefixes": found.prefixes,
             "isolate": found.isolate,
             "program": STANDARD.encode(found.program),
-        });
+            "hidden": hidden.paths,
+            "missing": hidden.missing,
+        })
+    }))
+}
+
+fn print(answer: Result<serde_json::Value, InspectError>) -> ExitCode {
+    let printed = answer.map_err(|error| error.to_string()).and_then(|answer| {
         writeln!(std::io::stdout(), "{answer}")
             .map_err(|error| format!("print the answer: {error}"))
     });
@@ -207,11 +269,16 @@ pub(crate) fn main_inspect(path: &Path) -> ExitCode {
     }
 }
 
-fn run_script(interpreter: &Path) -> Result<(Vec<u8>, Vec<u8>), InspectError> {
+fn run_script(
+    interpreter: &Path,
+    distributions: &[OsString],
+    parts: &[(&str, &str)],
+) -> Result<(Vec<u8>, Vec<u8>), InspectError> {
     let spawn = |source| InspectError::Spawn { path: interpreter.to_owned(), source };
     let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
     let mut child = Command::new(interpreter)
         .args(["-s", "-c", SCRIPT])
+        .args(distributions)
         .env_clear()
         .env("PATH", path)
         .current_dir("/")
@@ -221,7 +288,7 @@ fn run_script(interpreter: &Path) -> Result<(Vec<u8>, Vec<u8>), InspectError> {
         .spawn()
         .map_err(spawn)?;
     let parts: serde_json::Map<_, _> =
-        PARTS.iter().map(|(name, source)| ((*name).to_owned(), (*source).into())).collect();
+        parts.iter().map(|(name, source)| ((*name).to_owned(), (*source).into())).collect();
     let parts = serde_json::Value::from(parts).to_string();
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     // Threads, so that an interpreter that neither reads nor writes can not hold us up. They are

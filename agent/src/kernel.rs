@@ -16,7 +16,7 @@ use vivarium_protocol::discard;
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{
-    ExecutionNumber, Failure, Generation, Origin, Program, SpawnNumber, Stream,
+    ExecutionNumber, Failure, Generation, Noted, Origin, Program, SpawnNumber, Stream,
 };
 use vivarium_protocol::one_python;
 use vivarium_protocol::outcome::KernelEnd;
@@ -108,7 +108,7 @@ impl Kernel {
         ];
         // A link: not followed.
         let packages = one_python::packages(context.policy.inner_workdir()).join("bin/python");
-        let has_packages = packages.symlink_metadata().is_ok();
+        let has_packages = !context.is_wasm() && packages.symlink_metadata().is_ok();
         let program = if has_packages { Program::KernelWithPackages } else { Program::Kernel };
         let pending = launcher.spawn(program, leaf, &descriptors).or_failure("ask for a kernel")?;
         control.set_nonblocking(true).map_err(made)?;
@@ -189,6 +189,14 @@ impl Kernel {
         }
     }
 
+    /// Why it could not be started, of one that has ended and was not heard to the end.
+    pub(crate) fn read_refusal(&mut self) -> Option<Failure> {
+        match &mut self.stage {
+            KernelStage::Confining(pending) => pending.read_refusal(),
+            _ => None,
+        }
+    }
+
     /// The kernel is ready. Only now can its files in /proc be opened: before execve(2), and for a
     /// moment after its pipes have closed, it is not dumpable (`begin_new_exec` in fs/exec.c).
     pub(crate) fn ready(&mut self) {
@@ -197,8 +205,8 @@ impl Kernel {
     }
 
     /// Sends it the frame of [`wire::encode_work`]. Its time runs from here.
-    pub(crate) fn submit(&mut self, execution: ExecutionNumber, frame: &[u8]) {
-        self.turn.sent(execution);
+    pub(crate) fn submit(&mut self, execution: ExecutionNumber, noted: Noted, frame: &[u8]) {
+        self.turn.sent(execution, noted);
         self.outbox.extend(frame);
         self.write();
     }

@@ -52,14 +52,18 @@ use std::process::ExitCode;
 
 use self::sys::DescriptorTable;
 
-/// Runs what the command line names: `launch`, `template`, `range`, `storage`, or `inspect PATH`.
+/// Runs what the command line names: `launch`, `template`, `range`, `storage`, `inspect PATH
+/// [DISTRIBUTION…]`, or `distributions PATH [DISTRIBUTION…]`.
 #[must_use]
 pub fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    match (arguments.next(), arguments.next(), arguments.next()) {
-        (Some(command), None, None) => run(&command),
-        (Some(command), Some(path), None) if command == "inspect" => {
-            inspect::main_inspect(path.as_ref())
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    match &*arguments {
+        [command] => run(command),
+        [command, path, distributions @ ..] if command == "inspect" => {
+            inspect::main_inspect(path.as_ref(), distributions)
+        }
+        [command, path, distributions @ ..] if command == "distributions" => {
+            inspect::main_distributions(path.as_ref(), distributions)
         }
         _ => usage_error(),
     }

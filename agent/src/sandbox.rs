@@ -171,6 +171,11 @@ impl Context {
     pub(crate) fn applies(&self, layer: Layer) -> bool {
         self.policy.plan.applies(layer)
     }
+
+    /// Whether the kernel is the engine's program, which needs less than an interpreter.
+    pub(crate) const fn is_wasm(&self) -> bool {
+        self.policy.interpreter.wasm.is_some()
+    }
 }
 
 /// One layer's code. A layer that has nothing to do at a moment keeps the default.
@@ -247,7 +252,8 @@ pub(crate) fn restrict(context: &Context) -> Result<Vec<Report>, Failure> {
     planned(context).try_for_each(|code| {
         code.restrict(context).map_err(|error| error.into_failure(code.layer()))
     })?;
-    LAYERS.iter().map(|code| report(*code, context)).collect()
+    let engine = context.policy.interpreter.wasm.iter().map(|engine| Ok(engine.report()));
+    LAYERS.iter().map(|code| report(*code, context)).chain(engine).collect()
 }
 
 fn planned(context: &Context) -> impl Iterator<Item = &'static dyn LayerCode> {

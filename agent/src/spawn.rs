@@ -9,7 +9,7 @@
 //! children only, and only clone3(2) puts a process into a cgroup. So the child clones itself with its
 //! memory shared ([`sys::continue_in_clone`]), and ends.
 //! A zygote takes the launcher's place in this picture ([`crate::zygote`]), and the kernel
-//! then continues as the Python that it was forked from instead of executing one.
+//! then continues as the program that it was forked from instead of executing one.
 //!
 //! Kernels and commands alike come in by [`join_session`], then [`confine`]. No layer is applied to
 //! them anywhere else.
@@ -31,10 +31,10 @@ use vivarium_protocol::message::{Failure, Origin, Program, SpawnReport};
 use vivarium_protocol::stream;
 
 use self::image::Image;
-pub(crate) use self::image::NOT_EXECUTABLE;
+pub(crate) use self::image::{NOT_EXECUTABLE, wasm_arguments};
 use crate::failure::{OrFailure, failure, failure_to_fork};
 use crate::sandbox::{self, Context, SessionNamespaces};
-use crate::sys::{self, DescriptorTable, Forked, SingleThreaded, Wait};
+use crate::sys::{self, DescriptorTable, Forked, HeldProgram, SingleThreaded, Wait};
 
 /// What a process is to become, and what it gets.
 struct SpawnRequest<'a> {
@@ -152,7 +152,7 @@ pub(crate) struct Confined {
 }
 
 /// Confines the calling process, which is in the session, for good, puts `descriptors` at the numbers
-/// from 0 on, closes all others but the report socket, and reports there.
+/// from 0 on, closes all others but the report socket and the held program, and reports there.
 ///
 /// # Errors
 /// What could not be done. The process must then say so ([`report_failure`]) and exit.
@@ -162,6 +162,7 @@ pub(crate) fn confine(
     origin: Origin,
     descriptors: &[OwnedFd],
     report: &UnixStream,
+    program: Option<&HeldProgram>,
 ) -> Result<Confined, Failure> {
     // A group of its own: SIGINT goes to it and the children it has not parted from.
     setsid().or_failure("setsid")?;
@@ -176,7 +177,7 @@ pub(crate) fn confine(
     // The report socket goes last and closes by itself: execve that worked is its end of file.
     let placed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
     let report = table
-        .place(&placed, report.as_fd())
+        .place(&placed, report.as_fd(), program)
         .and_then(|mut placed| placed.take(descriptors.len()))
         .or_failure("place descriptors")?;
     Ok(Confined { environment, report })
@@ -189,12 +190,13 @@ fn become_program(
     context: &Context,
     request: &SpawnRequest<'_>,
 ) -> Result<i32, Failure> {
+    let program = request.image.hold_program()?;
+    let SpawnRequest { image, descriptors, report } = request;
     let Confined { environment, report } =
-        confine(table, context, Origin::Executed, request.descriptors, request.report)?;
-    request.image.take_terminal()?;
-    request
-        .image
-        .execute(&environment)
+        confine(table, context, Origin::Executed, descriptors, report, program.as_ref())?;
+    image.take_terminal()?;
+    image
+        .execute(&environment, program.as_ref())
         .or_else(|failure| Ok(report_failure(&report.into(), failure)))
 }
 

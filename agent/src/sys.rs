@@ -15,7 +15,9 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 pub(crate) use clone_vm::{continue_in_clone, thread_id_address};
-pub(crate) use descriptors::{DescriptorTable, open_null, replace, take_python_control};
+pub(crate) use descriptors::{
+    DescriptorTable, HELD_PROGRAM, HeldProgram, open_null, replace, take_python_control,
+};
 pub(crate) use image::{
     LINE_BYTES, Piece, Reader, Registers, Replacing, STACK_POINTER, Scratch, Sharing, are_zero,
     capture, change_lines, close, exclusive_or_with_memory, forget_changes, fork_reader, heap_end,
@@ -26,7 +28,7 @@ pub(crate) use image::{
 pub(crate) use memory::{StartedWith, overwrite_freed_memory};
 pub(crate) use process::{
     Ended, Forked, SingleThreaded, Wait, clone3, exit_now, exit_status, fork, fork_sibling,
-    kill_when_readable, pidfd_open, probe_clone3, set_cpu_soft_limit, wait,
+    kill_when_readable, pidfd_open, probe_clone, probe_clone3, set_cpu_soft_limit, wait,
 };
 
 fn check(result: c_long) -> io::Result<c_long> {

@@ -9,6 +9,9 @@
 //! does not need, and executes the interpreter with the agent's library at hand. [`server`] and
 //! [`forked_child`] run inside Python, through that library.
 //!
+//! With runtime `wasm` the engine's program is in Python's place. It is linked with this library, and gets its
+//! compiled component where Python gets that: the descriptors are those of a kernel of that runtime.
+//!
 //! It must never run tenant code, nor hold anything of a session.
 
 pub(crate) mod forked_child;
@@ -55,7 +58,8 @@ pub(crate) fn main(table: DescriptorTable, control: &UnixStream) -> ExitCode {
 fn run(table: DescriptorTable, control: &UnixStream) -> Result<std::convert::Infallible, Failure> {
     let thread = sanitise(&table)?;
     umask(Mode::from_bits_truncate(0o022));
-    let (order, library, ids) = receive(control)?;
+    let (order, given, ids) = receive(control)?;
+    let is_wasm = order.interpreter.wasm.is_some();
     let name = &order.interpreter.path;
     let path = name.canonicalize().unwrap_or_else(|_| name.clone());
     let read_only = order.read_only.then(|| open_read_only(thread, &path));
@@ -85,19 +89,14 @@ fn run(table: DescriptorTable, control: &UnixStream) -> Result<std::convert::Inf
     let null = sys::open_null().map_err(made)?;
     let program = program_file(&order.interpreter.program).map_err(made)?;
     let stderr = std::io::stderr();
-    let mut placed = vec![
-        null.as_fd(),
-        stderr.as_fd(),
-        stderr.as_fd(),
-        control.as_fd(),
-        program.as_fd(),
-        library.as_fd(),
-    ];
+    let mut placed = vec![null.as_fd(), stderr.as_fd(), stderr.as_fd(), control.as_fd()];
+    placed.extend((!is_wasm).then(|| program.as_fd()));
+    placed.push(given.as_fd());
     // It has to stay: what ld.so(8) asks for the path of is found by it.
     placed.extend(read_only.iter().map(|program| program.mounts.as_fd()));
     let (path, arguments, environment) = image(&order, &path).or_failure("name the interpreter")?;
     let last = read_only.as_ref().map_or(control.as_fd(), |program| program.file.as_fd());
-    let mut placed_fds = table.place(&placed, last).map_err(made)?;
+    let mut placed_fds = table.place(&placed, last, None).map_err(made)?;
     let last = placed_fds.take(placed.len()).map_err(made)?;
     let Err(errno) = match read_only {
         Some(_) => execveat(last, c"", &arguments, &environment, AtFlags::AT_EMPTY_PATH),
@@ -139,8 +138,9 @@ fn receive(control: &UnixStream) -> Result<(StartTemplate, OwnedFd, Option<Owned
         .or_failure("receive the order")?;
     check_protocol(order.protocol_version)?;
     let mut fds = fds.into_iter();
-    let library = fds.next().ok_or_else(|| failure("receive the library", "there is none"))?;
-    Ok((order, library, fds.next()))
+    let none = || failure("receive the library, or the component", "there is none");
+    let given = fds.next().ok_or_else(none)?;
+    Ok((order, given, fds.next()))
 }
 
 fn image(
@@ -149,6 +149,13 @@ fn image(
 ) -> Result<(CString, Vec<CString>, Vec<CString>), NulError> {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
     let mut arguments = vec![text(&order.interpreter.path)?];
+    if order.interpreter.wasm.is_some() {
+        // It comes in a package of its own. It takes nothing else from outside, and its kernels get what they need
+        // as they begin.
+        arguments.push(c"template".to_owned());
+        arguments.push(CString::new(order.protocol_version.to_string())?);
+        return Ok((text(path)?, arguments, Vec::new()));
+    }
     for argument in inspect::arguments(&order.interpreter.version) {
         arguments.push(CString::new(argument)?);
     }

@@ -11,7 +11,7 @@ use vivarium_metrics::{Kind, Metrics, Unit, markdown};
 
 /// Every label there may be. The values of each are few: see the crate's documentation. One that
 /// a client could fill (a session's id, a path) has no place here.
-const LABELS: [&str; 22] = [
+const LABELS: [&str; 23] = [
     "act",
     "cause",
     "direction",
@@ -27,6 +27,7 @@ const LABELS: [&str; 22] = [
     "reason",
     "resource",
     "route",
+    "runtime",
     "share",
     "state",
     "status",

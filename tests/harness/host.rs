@@ -71,10 +71,18 @@ pub enum Requirement {
     Streamlit,
     /// `node`, as Debian's package `nodejs` has it.
     Node,
+    /// `cc`, and a C library to link into a program.
+    Compiler,
+    /// What `runtimes/wasm/build target/wasm` makes.
+    Wasm,
+    /// What `tests/cpython/fetch target/cpython` makes.
+    CpythonTests,
     /// `bash`, `zsh` and `fish`.
     Shells,
     /// `mandoc`.
     Mandoc,
+    /// `dpkg-deb`, and `dpkg-shlibdeps` as Debian's package `dpkg-dev` has it.
+    DpkgDev,
     /// Root, `pasta` as Debian's package `passt` has it, and /dev/net/tun for everybody, as udev has it.
     Passt,
 }
@@ -109,8 +117,12 @@ impl Requirement {
             Self::Flask => "flask",
             Self::Streamlit => "streamlit",
             Self::Node => "node",
+            Self::Compiler => "compiler",
+            Self::Wasm => "wasm",
+            Self::CpythonTests => "cpython-tests",
             Self::Shells => "shells",
             Self::Mandoc => "mandoc",
+            Self::DpkgDev => "dpkg-dev",
             Self::Passt => "passt",
         }
     }
@@ -156,8 +168,14 @@ impl Requirement {
             Self::Flask => host_has_modules("flask"),
             Self::Streamlit => tools_have_modules("streamlit"),
             Self::Node => Path::new("/usr/bin/node").exists(),
+            Self::Compiler => has_static_libc(),
+            Self::Wasm => program::workspace().join("target/wasm/python.cwasm").is_file(),
+            Self::CpythonTests => cpython_tests().is_file(),
             Self::Shells => ["bash", "zsh", "fish"].iter().all(|name| tool(name).is_some()),
             Self::Mandoc => tool("mandoc").is_some(),
+            Self::DpkgDev => {
+                ["dpkg-deb", "dpkg-shlibdeps", "objdump"].iter().all(|name| tool(name).is_some())
+            }
             Self::Passt => {
                 is_root() && tool("pasta").is_some() && tool("ip").is_some() && tun_is_open()
             }
@@ -183,6 +201,12 @@ pub fn has(requirements: &[Requirement]) -> bool {
     // Not by eprintln!, which the test runner keeps to itself where a test passes.
     let _nobody_reads = std::io::stderr().write_all(line.as_bytes()).is_err();
     false
+}
+
+/// The archive of CPython's own tests.
+#[must_use]
+pub fn cpython_tests() -> PathBuf {
+    program::workspace().join("target/cpython/tests.tar")
 }
 
 /// The library of the host's Python, if it has one.
@@ -282,6 +306,12 @@ pub fn grants_ids() -> bool {
     };
     ["/etc/subuid", "/etc/subgid"].into_iter().all(has_range)
         && Path::new("/usr/bin/newuidmap").exists()
+}
+
+/// What `cc` answers for a file that it does not find is the bare name.
+fn has_static_libc() -> bool {
+    let said = tool("cc").map(|cc| Command::new(cc).arg("-print-file-name=libc.a").output());
+    said.is_some_and(|said| said.is_ok_and(|said| said.stdout.starts_with(b"/")))
 }
 
 fn tun_is_open() -> bool {

@@ -198,7 +198,19 @@ pub fn run(arguments: &[&str]) -> Finished {
 /// Runs `vivarium run` with an embedded supervisor, whose directories are in `dir`.
 #[must_use]
 pub fn embedded(runner: &Runner, dir: &Path, arguments: &[&str], input: &str) -> Finished {
-    let config = config(dir, "");
+    embedded_with(runner, dir, "", arguments, input)
+}
+
+/// The same with more of a configuration.
+#[must_use]
+pub fn embedded_with(
+    runner: &Runner,
+    dir: &Path,
+    more: &str,
+    arguments: &[&str],
+    input: &str,
+) -> Finished {
+    let config = config(dir, more);
     let all = [&["run", "--config", &config, "--quiet"], arguments].concat();
     run_as(runner, dir, &all, input)
 }

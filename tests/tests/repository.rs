@@ -111,6 +111,14 @@ fn every_member_of_the_workspace_has_its_lints() {
     }
 }
 
+/// Where unsafe code may stand, besides the edges to C and to compiled components.
+const UNSAFE: [&str; 4] = [
+    "agent/src/sys.rs",
+    "agent/src/sys",
+    "runtimes/wasm/src/signals.rs",
+    "runtimes/wasm/src/signals",
+];
+
 #[test]
 fn unsafe_code_is_in_one_module_and_the_c_abi_edge() {
     let root = program::workspace();
@@ -129,19 +137,54 @@ fn unsafe_code_is_in_one_module_and_the_c_abi_edge() {
         if relative == Path::new("agent/src/ffi.rs") {
             // Its pointers, the descriptors that Python has as numbers, and the names of its functions.
             assert_eq!([count(&block), count(&function), count(&attribute)], [14, 0, 11]);
-        } else if !["agent/src/sys.rs", "agent/src/sys"].iter().any(|own| relative.starts_with(own))
-        {
+        } else if relative == Path::new("agent/src/ffi/work.rs") {
+            // What Python calls for each tick of work, and its objects, which are pointers.
+            assert_eq!([count(&block), count(&function), count(&attribute)], [7, 3, 5]);
+        } else if relative == Path::new("agent/src/ffi/program.rs") {
+            // The supervisor's socket, at the number that a template finds it at.
+            assert_eq!([count(&block), count(&function), count(&attribute)], [2, 2, 0]);
+        } else if relative == Path::new("runtimes/wasm/src/ffi.rs") {
+            // The compiled component, which is machine code, the program's own filter, with its test, and the socket of
+            // a template.
+            assert_eq!([count(&block), count(&function), count(&attribute)], [5, 0, 0]);
+        } else if !UNSAFE.iter().any(|own| relative.starts_with(own)) {
             let found = [&block, &function, &attribute].map(|word| count(word));
             assert_eq!(found, [0; 3], "{}", relative.display());
         }
     }
-    assert_eq!(allowances, ["agent/src/ffi.rs", "agent/src/sys.rs"]);
+    assert_eq!(allowances, ["agent/src/ffi.rs", "agent/src/sys.rs", "runtimes/wasm/src/lib.rs"]);
     for library in files(&root.join("supervisor"), "rs") {
         let is_root =
             ["lib.rs", "main.rs"].iter().any(|name| library.ends_with(format!("src/{name}")));
         let forbids = || fs::read_to_string(&library).unwrap().contains("#![forbid(unsafe_code)]");
         assert!(!is_root || forbids(), "{}", library.display());
     }
+}
+
+/// What makes the code of every session of runtime `wasm` is what it was when it was chosen.
+#[test]
+fn the_maker_of_the_component_is_named_by_its_hashes() {
+    let requirements = text("runtimes/wasm/requirements.txt").replace("\\\n", "");
+    for line in requirements.lines().filter(|line| !line.starts_with('#')) {
+        let hashes = line.matches(" --hash=sha256:").count();
+        assert!(line.contains("==") && hashes == 2, "one for each architecture: {line}");
+    }
+    let build = text("runtimes/wasm/build");
+    for option in ["--require-hashes", "--no-deps", "--only-binary :all:"] {
+        assert!(build.contains(option), "{option}");
+    }
+}
+
+#[test]
+fn a_release_has_every_debian_package() {
+    let (page, gate) = (text("docs/releasing.md"), text(".ci/run"));
+    for script in ["systemd/deb/build", "systemd/deb/build-wasm"] {
+        assert!(program::workspace().join(script).is_file());
+        assert!(page.contains(&format!("$({script}")), "{script}");
+    }
+    assert!(gate.contains("$(systemd/deb/build-wasm target/wasm"));
+    let sums = page.lines().find(|line| line.contains("sha256sum")).unwrap();
+    assert!(sums.contains("vivarium{,-wasm}_"), "{sums}");
 }
 
 /// Crates whose top-level modules use each other in one direction only.

@@ -10,7 +10,7 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_tests::program;
 
 /// The version of the contract, and the SHA-256 of what it is written in.
-const KNOWN: (u32, &str) = (12, "b45dcb878e017ade71f51d879f94c1b5029806afc1b2fa8a100fca7c71bed194");
+const KNOWN: (u32, &str) = (14, "6f5f1e2e3715f1b8015a33fa3d5ef5cc9feb6663ef0546531d7acbc172914d75");
 
 /// Where it is written: messages, what agent, supervisor and kernel program say to each other, images, and how a template
 /// is started.

@@ -31,10 +31,13 @@ pub enum Layer {
     Landlock,
     /// The system call allow-list.
     Seccomp,
+    /// The WebAssembly engine that a kernel of runtime `wasm` is an instance in. No layer of the host:
+    /// not in [`Layer::ALL`], and in no [`Plan`].
+    Wasm,
 }
 
 impl Layer {
-    /// Every layer, in the order of application.
+    /// Every layer of the host, in the order of application.
     pub const ALL: [Self; 9] = [
         Self::EnvScrub,
         Self::Cgroup,
@@ -73,8 +76,9 @@ impl FromStr for Layer {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|layer| layer.name() == text).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|layer| layer.name()).collect();
+        let all = Self::ALL.into_iter().chain([Self::Wasm]);
+        all.clone().find(|layer| layer.name() == text).ok_or_else(|| {
+            let names: Vec<_> = all.map(Self::name).collect();
             format!("unknown layer {text:?}: one of {}", names.join(", "))
         })
     }
@@ -188,7 +192,7 @@ impl Plan {
         Self { intents: std::array::from_fn(|_| Intent::Off) }
     }
 
-    /// What to do about `layer`.
+    /// What to do about `layer`. The engine of a runtime is no layer to leave out.
     #[must_use]
     pub fn intent(&self, layer: Layer) -> &Intent {
         let [env, cgroup, namespaces, mounts, network, credentials, rlimits, landlock, seccomp] =
@@ -203,6 +207,7 @@ impl Plan {
             Layer::Rlimits => rlimits,
             Layer::Landlock => landlock,
             Layer::Seccomp => seccomp,
+            Layer::Wasm => &Intent::Apply,
         }
     }
 

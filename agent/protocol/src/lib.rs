@@ -11,6 +11,7 @@
 //! | [`egress`] | how a session of network `trusted` reaches the egress gate |
 //! | [`passt`] | how a session of network `full` reaches out through passt |
 //! | [`policy`] | what a session may use, and its validation |
+//! | [`runtime`] | the programs that are kernels |
 //! | [`message`] | messages between supervisor, agent, launcher and zygote |
 //! | [`frame`] | length-prefixed encoding with a maximum |
 //! | [`stream`] | messages over a Unix socket, with descriptors alongside |
@@ -37,6 +38,7 @@ pub mod passt;
 pub mod places;
 pub mod policy;
 pub mod port;
+pub mod runtime;
 pub mod sequence;
 pub mod stream;
 pub mod units;
@@ -46,7 +48,7 @@ pub use error_chain::error_chain;
 
 /// The version of this contract. A supervisor and an agent of different versions refuse each
 /// other by name at the first message.
-pub const PROTOCOL_VERSION: u32 = 12;
+pub const PROTOCOL_VERSION: u32 = 14;
 
 #[cfg(test)]
 mod tests {
@@ -59,6 +61,7 @@ mod tests {
     use crate::message::{FileKind, Origin};
     use crate::outcome::{Cause, DisplayKind, State, Status};
     use crate::policy::Network;
+    use crate::runtime::Runtime;
 
     fn agree<T: VariantNames + DeserializeOwned + Debug + Into<&'static str>>() {
         for name in T::VARIANTS {
@@ -76,6 +79,7 @@ mod tests {
         agree::<FileKind>();
         agree::<Origin>();
         agree::<Network>();
+        agree::<Runtime>();
         agree::<layer::Status>();
     }
 }

@@ -8,6 +8,9 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use self::code_policy::{
+    AuditEvents, CodePolicy, Echo, HostModule, ImportRule, NameRule, Noted,
+};
 pub use self::failure::{Failure, Transient};
 pub use self::files::{
     FileEntry, FileEvent, FileEventKind, FileKind, FileOperation, FileProblem, FileProblemKind,
@@ -28,9 +31,10 @@ pub use self::template::{
 pub use self::work::{Assist, CommandSpec, Execute, ImageStep, InputFile, Stdin, WindowSize, Work};
 use crate::layer::Report;
 use crate::leaf::{ContextNumber, Leaf};
-use crate::outcome::{Display, Exception, KernelEnd, OutputFile, Usage, Value};
+use crate::outcome::{Account, Display, Exception, KernelEnd, OutputFile, Usage, Value};
 use crate::policy::Policy;
 
+mod code_policy;
 mod failure;
 mod files;
 mod fork_server;
@@ -174,6 +178,8 @@ pub enum Completion {
     Error,
     /// A `KeyboardInterrupt` that nobody caught.
     Interrupted,
+    /// Code used up the work of its [`CodePolicy`]. The kernel goes on.
+    WorkLimit,
     /// A command exited with this code.
     Exited(i32),
     /// A command was killed by this signal.
@@ -295,6 +301,8 @@ pub enum FromAgent {
         usage: Usage,
         /// Files of the workdir that were made or changed since the execution before, whoever did it.
         changes: Changes,
+        /// What its [`CodePolicy`] noted, by the kernel's word.
+        account: Account,
     },
     /// The answer to [`ToAgent::File`]: at once for what has no content to follow; for a `Read`
     /// before the content; for a `Write` or `Unpack` after it.

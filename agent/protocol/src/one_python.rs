@@ -163,6 +163,7 @@ mod tests {
             isolate: Vec::new(),
             program: Vec::new(),
             version: "3.11.2".to_owned(),
+            wasm: None,
         }
     }
 

@@ -73,6 +73,8 @@ pub enum Cause {
     ApprovalDenied,
     /// It needed approval, and nobody decided in time.
     ApprovalTimeout,
+    /// The code used up its work (`max_work`).
+    WorkLimit,
 }
 
 /// Whether variables and modules of the session survived.
@@ -170,6 +172,17 @@ pub struct Usage {
     /// Highest memory seen, in bytes: of the scope where a memory controller says so, else of
     /// the kernel process (its peak resident set).
     pub memory_peak_bytes: u64,
+}
+
+/// What an execution's [`CodePolicy`](crate::message::CodePolicy) noted. The kernel says so: tenant code can forge it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// Ticks of tenant code, if they were limited.
+    pub work: Option<u64>,
+    /// How often each audit event was raised, if they were counted: by name, in order.
+    pub audit_events: Option<Vec<(String, u64)>>,
+    /// The reprs of what each call of `print` was given.
+    pub prints: Vec<Vec<String>>,
 }
 
 /// How a kernel process ended, with the evidence for it.

@@ -9,6 +9,7 @@ use strum::{IntoStaticStr, VariantNames};
 use crate::layer::Plan;
 use crate::passt::Passt;
 use crate::places;
+use crate::runtime::{Runtime, WasmEngine};
 use crate::units::Limit;
 
 /// The limits of one session. Units are in the names.
@@ -99,6 +100,17 @@ pub struct Interpreter {
     pub program: Vec<u8>,
     /// `sys.version_info`, such as `3.11.2`.
     pub version: String,
+    /// The engine, where the kernel is CPython in WebAssembly: `path` is then the engine's program, and
+    /// `program` its compiled component, of which there is only the file.
+    pub wasm: Option<WasmEngine>,
+}
+
+impl Interpreter {
+    /// What kind of program the kernel is.
+    #[must_use]
+    pub const fn runtime(&self) -> Runtime {
+        if self.wasm.is_some() { Runtime::Wasm } else { Runtime::Cpython }
+    }
 }
 
 /// Host ids from `/etc/subuid` and `/etc/subgid` given to one session.
@@ -173,6 +185,9 @@ pub struct Policy {
     pub ids: Option<SubordinateIds>,
     /// Its home, volumes and built environment. They need the mounts layer.
     pub stores: Vec<StoreMount>,
+    /// Files and directories of distributions that are hidden: whiteouts are in their places. They
+    /// need the mounts layer.
+    pub hidden_paths: Vec<PathBuf>,
 }
 
 /// Why a [`Policy`] is refused.
@@ -267,6 +282,12 @@ impl Policy {
             && (ids.agent == 0 || ids.kernel == 0 || ids.agent == ids.kernel)
         {
             return Err(PolicyError::Ids);
+        }
+        for path in &self.hidden_paths {
+            check_path("hidden_paths", path)?;
+        }
+        if !self.hidden_paths.is_empty() && !self.plan.applies(Layer::Mounts) {
+            return Err(PolicyError::Missing("hidden distributions need the mounts layer"));
         }
         self.check_stores()?;
         self.check_passt()?;

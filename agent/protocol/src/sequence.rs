@@ -222,9 +222,11 @@ impl Sequence {
     }
 }
 
-/// Whether every layer is reported, in order: a kernel is not ready before that.
+/// Whether every layer is reported, in order, and after these the engine, if the kernel has one: a
+/// kernel is not ready before that.
 fn is_whole(protection: &[Report]) -> bool {
-    protection.iter().map(|report| report.layer).eq(Layer::ALL)
+    let layers = protection.iter().map(|report| report.layer);
+    layers.clone().eq(Layer::ALL) || layers.eq(Layer::ALL.into_iter().chain([Layer::Wasm]))
 }
 
 /// The message's name, without its content, which may be large and is not ours.

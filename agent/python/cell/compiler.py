@@ -4,7 +4,7 @@ IPython's syntax is translated only in a source that is not Python (syntax.py).
 """
 
 import source_cache
-from guard import call_user, load
+from guard import Any, call_user, load
 
 # Flags of compile(): CPython's Include/cpython/compile.h, the same since 3.8.
 ONLY_AST = 0x400
@@ -21,6 +21,8 @@ AST_MAX_CHARS = 256 << 10
 class State:
     # Of the `from __future__` statements that ran.
     future_flags = 0
+    # Changes the AST of an execution's source, if its policy wants that.
+    transform: Any = None
 
 
 def compile_cell(name, source):
@@ -59,9 +61,11 @@ def compile_source(name, source):
         except SyntaxError:
             pass  # A statement, then.
     try:
-        if len(source) > AST_MAX_CHARS:
+        if len(source) > AST_MAX_CHARS and State.transform is None:
             return compile_long_source(source, compile_as)
         tree = compile_as(source, "exec", ONLY_AST)
+        if State.transform is not None:
+            State.transform(tree)
         if not tree.body or type(tree.body[-1]).__name__ != "Expr":
             return compile_as(tree, "exec"), None
         expression = type(compile_as("0", "eval", ONLY_AST))(tree.body.pop().value)

@@ -17,8 +17,8 @@ CONTROL_FD = 3
 EXECUTE, CONFIG, COMPLETE, INSPECT, SHOWN, IS_COMPLETE = 1, 2, 3, 4, 5, 6
 CHECK_IMAGE, SAVE_IMAGE, LOAD_IMAGE, SAVE_MEMORY = 7, 8, 9, 10
 # Frames to the agent.
-READY, VALUE, EXCEPTION, DONE, STARTED, DISPLAY = 1, 2, 3, 4, 5, 6
-OK, ERROR, INTERRUPTED = 0, 1, 2
+READY, VALUE, EXCEPTION, DONE, STARTED, DISPLAY, ACCOUNT = 1, 2, 3, 4, 5, 6, 7
+OK, ERROR, INTERRUPTED, WORK_LIMIT = 0, 1, 2, 3
 # The kinds of DISPLAY frames.
 SHOW, UPDATE, CLEAR, IMAGE, VIDEO_FRAME = 0, 1, 2, 3, 4
 # Outcomes of a display.
@@ -28,6 +28,9 @@ TEXT_MAX_BYTES = 1 << 20
 NAME_MAX_BYTES = 4 << 10
 MESSAGE_MAX_BYTES = 64 << 10
 TRACEBACK_MAX_BYTES = 256 << 10
+# Of an account: its JSON, distinct audit events, calls of print, and values of a call.
+ACCOUNT_MAX_BYTES = 256 << 10
+AUDIT_EVENTS_MAX, PRINTS_MAX, PRINT_VALUES_MAX = 257, 1000, 64
 # Of all representations in one frame, whatever limit the execution has.
 RESULT_MAX_BYTES = 45 << 20
 # A display counts as at least so much of an execution's limit, which bounds their number too.
@@ -195,7 +198,7 @@ def accept(data, rest):
 
 
 def parse_execute(payload):
-    """File name, directory, variables and source of an EXECUTE frame, without its number."""
+    """File name, directory, variables, policy and source of an EXECUTE frame's rest."""
     filename, at = string_at(payload, 0)
     cwd, at = string_at(payload, at)
     variables = []
@@ -204,7 +207,8 @@ def parse_execute(payload):
         name, at = string_at(payload, at)
         value, at = string_at(payload, at)
         variables.append((name, value))
-    return filename, cwd, variables, string_at(payload, at)[0]
+    policy, at = string_at(payload, at)
+    return filename, cwd, variables, policy, string_at(payload, at)[0]
 
 
 def string_at(payload, at):

@@ -78,7 +78,7 @@ def hook_in(part, function):
 
 def populate_vivarium(module):
     """What code can ask of us."""
-    for part in ("on_resume", "tool_module"):
+    for part in ("on_resume", "tool_module", "policy_errors"):
         __import__(part).populate(module)
 
 

@@ -37,7 +37,7 @@ import streams
 import wire
 from classes import type_name
 from compiler import ONLY_AST, compile_cell, is_silenced, run_compiled
-from guard import call_user, raised_by_user
+from guard import Any, call_user, raised_by_user
 from wire import number, send, string
 
 # Types with no richer representation than their repr, which runs no user code.
@@ -60,6 +60,9 @@ class Execution:
     value: "tuple | None" = None
     # Whether it may call functions of the client's.
     has_tools = False
+    # The part that applies its policy, if it has one.
+    policy: Any = None
+    is_work_exceeded = False
     failure: "BaseException | None" = None
     # The first exception raised in the kernel: it is reported instead of any other outcome.
     kernel_error: "BaseException | None" = None
@@ -159,8 +162,10 @@ def execute(execution, kind, number, request):
             vars(wire.state).update(
                 execution_number=number, max_items=items, max_chars=chars, max_depth=depth
             )
-            filename, cwd, variables, source = wire.parse_execute(request[16:])
+            filename, cwd, variables, policy, source = wire.parse_execute(request[16:])
             number = int.from_bytes(number, "little")
+            if policy:
+                begin_policy(execution, policy)
             if cwd or variables:
                 import surroundings
 
@@ -173,6 +178,8 @@ def execute(execution, kind, number, request):
             execution.value = assist(kind, request[8:].decode(), cursor)
     except BaseException as error:
         execution.failure = error
+    if execution.policy is not None:
+        end_policy(execution)
     if kind == wire.EXECUTE and guard.State.post_execute:
         run_post_execute(execution)
 
@@ -186,6 +193,10 @@ def finish(execution, number):
         leave_child(execution.failure if execution.kernel_error is None else execution.kernel_error)
     if execution.kernel_error is not None:
         guard.block_signals()  # A timer's handler would raise again and again.
+    if execution.policy is not None:
+        end_policy(
+            execution
+        )  # Again: what the user's signal handlers raise may have kept it from that.
     if execution.answer is None:
         execution.attempts += 1
         execution.answer = encode_outcome(execution, number)
@@ -206,13 +217,35 @@ def encode_outcome(execution, number):
     if failure is not None:
         interrupted = issubclass(type(failure), KeyboardInterrupt)
         completion = wire.INTERRUPTED if interrupted else wire.ERROR
+        if execution.is_work_exceeded and not interrupted:
+            completion = wire.WORK_LIMIT
         # Without this bound an exception that can not be described would be raised for ever.
         if execution.attempts <= DESCRIBE_ATTEMPTS_MAX:
             outcome = wire.frame(wire.EXCEPTION, number, *report.describe(failure))
     elif execution.value is not None:
         kind, *parts = execution.value
         outcome = wire.frame(kind, number, *parts)
+    if execution.policy is not None:
+        text = execution.policy.account()
+        account = wire.frame(wire.ACCOUNT, number, wire.number(len(text)), text)
+        outcome = (*outcome, *account)
     return (*outcome, *wire.frame(wire.DONE, number, bytes([completion])))
+
+
+def begin_policy(execution, text):
+    import policy
+
+    policy.reset()
+    execution.policy = policy
+    policy.begin(text)
+
+
+def end_policy(execution):
+    """Takes off its policy. What code made of too much work does not count."""
+    execution.policy.end()
+    if execution.policy.is_exceeded() and type(execution.failure) is not KeyboardInterrupt:
+        execution.is_work_exceeded = True
+        execution.failure = execution.policy.exceeded(execution.failure)
 
 
 def begin_calls(execution):
@@ -263,7 +296,11 @@ def run(number, filename, source):
         guard.stop_tracing()
     if value is None or getpid() != guard.State.pid or is_silenced(source):
         return None
-    interactive.note_value(number, value)
+    policy = State.execution.policy
+    if policy is not None and not policy.shows_value():
+        return None
+    if policy is None or policy.keeps_value():
+        interactive.note_value(number, value)
     return value_frame(value)
 
 

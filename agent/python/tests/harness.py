@@ -1,16 +1,19 @@
 """Runs a kernel for the tests: as a process, over its control socket, without a sandbox.
 
 Run the tests with any supported interpreter, which is then also the one under test:
-`python3 -m unittest` in this directory.
+`python3 -m unittest` in this directory. With VIVARIUM_TEST_KERNEL=wasm:DIR the kernel under test is that of the
+runtime `wasm`, which `runtimes/wasm/build DIR` makes; not_in_wasm.py lists the tests that it does not pass.
 """
 
 import base64
 import collections
+import fcntl
 import functools
 import json
 import os
 import pathlib
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,8 +23,10 @@ import time
 import unittest
 from typing import Any
 
+import not_in_wasm
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("core", "calls", "display", "cell", "assist", "image", "kernel", "zygote")
+FOLDERS = ("core", "calls", "display", "cell", "assist", "image", "policy", "kernel", "zygote")
 FILES = {path.stem: path for folder in FOLDERS for path in (ROOT / folder).glob("*.py")}
 # All parts of the kernel program: the other files are run as scripts.
 SCRIPTS = {"bootstrap", "inspect_interpreter"}
@@ -31,11 +36,24 @@ EARLY = ["classes", "compiler", "guard", "import_hooks", "interactive", "kernel"
 EARLY += ["packages", "report", "source_cache", "streams", "wire"]
 DISPLAY_KINDS = ("display", "update", "clear", "image", "video_frame")
 BOOTSTRAP = FILES["bootstrap"].read_text()
-COMPLETIONS = {0: "ok", 1: "error", 2: "interrupted"}
+COMPLETIONS = {0: "ok", 1: "error", 2: "interrupted", 3: "work_limit"}
 # Items, characters and depth of a repr, as IPython has them.
 IPYTHON_LIMITS = (1000, 0xFFFFFFFF, 0xFFFFFFFF)
+# `CodePolicy::default()` in agent/protocol.
+NO_POLICY: dict = {
+    "max_work": None,
+    "imports": None,
+    "audit_events": None,
+    "echo": "last",
+    "prints": False,
+    "modules": [],
+    "names": None,
+}
 # A test that hangs fails after this.
 TIMEOUT_S = 30
+
+# The directory of the runtime `wasm`, if that is under test.
+WASM = os.environ.get("VIVARIUM_TEST_KERNEL", "").partition("wasm:")[2]
 
 # Tests of libraries look for these in the interpreter under test, then in the system's.
 INTERPRETERS = (sys.executable, "/usr/bin/python3")
@@ -86,6 +104,8 @@ class Answer:
     # Each display: kind, id, representations, and the output before it.
     displays: Any = ()
     stdout = stderr = ""
+    # What the policy noted.
+    account: Any = None
     exited: Any = None
     began = False
     interrupts = 0
@@ -95,7 +115,7 @@ class Answer:
         return repr({**vars(self), "displays": list(self.displays)[-5:]})
 
 
-def details_of(filename="", cwd="", env=(), repr_limits=IPYTHON_LIMITS, pipes=()):
+def details_of(filename="", cwd="", env=(), repr_limits=IPYTHON_LIMITS, pipes=(), policy=None):
     """What an EXECUTE frame has between the number and the code."""
 
     def string(text):
@@ -105,20 +125,56 @@ def details_of(filename="", cwd="", env=(), repr_limits=IPYTHON_LIMITS, pipes=()
     details = b"".join(limit.to_bytes(4, "little") for limit in repr_limits)
     details += len(pipes).to_bytes(4, "little")
     details += string(filename) + string(cwd) + len(variables).to_bytes(4, "little")
-    return details + b"".join(map(string, (text for pair in variables.items() for text in pair)))
+    details += b"".join(map(string, (text for pair in variables.items() for text in pair)))
+    return details + string(policy_text(policy))
+
+
+def policy_text(policy):
+    """A policy as the agent writes it; `policy` has what is not as by default."""
+    if not policy:
+        return ""
+    return json.dumps({**NO_POLICY, **policy})
+
+
+def python_program(interpreter):
+    """A descriptor with the kernel program, and the command that runs it."""
+    inspected = inspect(interpreter)
+    program = os.memfd_create("program")
+    os.write(program, base64.b64decode(inspected["program"]))
+    # As `arguments` in agent/src/inspect.rs.
+    version = tuple(map(int, inspected["version"].split(".")[:2]))
+    arguments = ["-s", "-P", "-c"] if version >= (3, 11) else ["-s", "-c"]
+    return program, [interpreter, *arguments, BOOTSTRAP]
+
+
+@functools.cache
+def component():
+    """The component as the supervisor passes it: a sealed copy in memory."""
+    copy = os.memfd_create("component", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with open(WASM + "/python.cwasm", "rb") as file, open(copy, "wb", closefd=False) as sealed:
+        shutil.copyfileobj(file, sealed, 1 << 20)
+    # F_ADD_SEALS of fcntl.h: F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE.
+    fcntl.fcntl(copy, 1033, 1 | 2 | 4 | 8)
+    return copy
+
+
+def wasm_program(workdir, max_memory_bytes):
+    """The same of the runtime `wasm`: see runtimes/wasm/README.md."""
+    program = os.dup(component())
+    limits = ["--max-memory-bytes", str(max_memory_bytes)] if max_memory_bytes else []
+    return program, [WASM + "/vivarium-wasm", "kernel", *limits, workdir]
 
 
 class Kernel:
     """A running kernel."""
 
-    def __init__(self, workdir, interpreter=sys.executable, **environment):
+    def __init__(self, workdir, interpreter=sys.executable, max_memory_bytes=None, **environment):
         self.control, theirs = socket.socketpair()
-        out, err, program = os.pipe(), os.pipe(), os.memfd_create("program")
-        inspected = inspect(interpreter)
-        os.write(program, base64.b64decode(inspected["program"]))
-        # As `arguments` in agent/src/inspect.rs.
-        version = tuple(map(int, inspected["version"].split(".")[:2]))
-        arguments = ["-s", "-P", "-c"] if version >= (3, 11) else ["-s", "-c"]
+        out, err = os.pipe(), os.pipe()
+        if WASM:
+            program, command = wasm_program(workdir, max_memory_bytes)
+        else:
+            program, command = python_program(interpreter)
         env = {
             "PATH": os.environ["PATH"],
             "HOME": workdir,
@@ -135,7 +191,7 @@ class Kernel:
             os.closerange(5, 256)
 
         self.process = subprocess.Popen(
-            [interpreter, *arguments, BOOTSTRAP],
+            command,
             cwd=workdir,
             env=env,
             close_fds=False,
@@ -213,9 +269,10 @@ class Kernel:
         env=(),
         repr_limits=IPYTHON_LIMITS,
         pipes=(),
+        policy=None,
     ):
         """Runs code; see `frame` for `interrupts`. `pipes` are the ends that it gets for calls."""
-        details = details_of(filename, cwd, env, repr_limits, pipes)
+        details = details_of(filename, cwd, env, repr_limits, pipes, policy)
         return self.ask(1, details, code, interrupts, pipes)
 
     def begin(self, code):
@@ -262,6 +319,8 @@ class Kernel:
             elif kind == 4:
                 answer.completion = COMPLETIONS[payload[8]]
                 texts.rest = texts.rest[1:]
+            elif kind == 7:
+                answer.account = json.loads(texts.next())
             elif kind == 6:
                 # The pipes hold all output before the display.
                 self.drain(answer, select.select([self.out, self.err], [], [], 0)[0])
@@ -312,7 +371,7 @@ class KernelTest(unittest.TestCase):
     needed: tuple = ()
 
     def setUp(self):
-        self.interpreter = interpreter_with(self.needed)
+        self.interpreter = sys.executable if WASM else interpreter_with(self.needed)
         if self.interpreter is None:
             missing = "no interpreter here has %s" % ", ".join(self.needed)
             required = os.environ.get("VIVARIUM_TEST_REQUIRE", "").split(",")
@@ -324,8 +383,11 @@ class KernelTest(unittest.TestCase):
         self.workdir = scratch.name
         self.kernel = self.start()
 
-    def start(self, **environment):
-        kernel = Kernel(self.workdir, self.interpreter, **environment)
+    def start(self, **options):
+        reason = not_in_wasm.reason(self.id(), self.needed) if WASM else None
+        if reason is not None:
+            self.skipTest(reason)
+        kernel = Kernel(self.workdir, self.interpreter, **options)
         self.addCleanup(kernel.close)
         return kernel
 

@@ -87,6 +87,13 @@ class Processes(KernelTest):
             ("import os; os._exit(3)", 3),
             ("import os; os.abort()", -signal.SIGABRT),
             ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL),
+        ):
+            with self.subTest(code):
+                self.kernel = self.start()
+                self.assertEqual(self.kernel.run(code).exited, status)
+
+    def test_the_kernel_ends_when_its_process_is_broken(self):
+        for code, status in (
             ("import ctypes; ctypes.string_at(0)", -signal.SIGSEGV),
             ("import os; os.closerange(0, 1024)", 71),
             ("import os; os.close(3)", 71),

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from harness import COMPLETIONS, Answer, KernelTest
+from harness import COMPLETIONS, WASM, Answer, KernelTest
 
 
 class Interrupts(KernelTest):
@@ -28,6 +28,8 @@ class Interrupts(KernelTest):
             "sum(iter(lambda: 0, 1))",
             "def f():\n    while True:\n        try:\n            input()\n        except EOFError:\n            pass\nf()",
         ):
+            if WASM and "os.pipe" in code:
+                continue  # A guest has no pipes.
             with self.subTest(code):
                 trace = self.assert_interrupted("print('go')\n" + code).traceback
                 self.assertIn("<execution ", trace)

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-from harness import EARLY, PARTS, ROOT, KernelTest
+from harness import EARLY, PARTS, ROOT, WASM, KernelTest
 
 
 class Values(KernelTest):
@@ -112,9 +112,10 @@ class Main(KernelTest):
             " ('loader', 'kernel', 'guard', 'wire', 'report', 'source_cache', 'show')]"
         )
         self.assertEqual(answer.value, "[]")
-        self.assert_value(
-            "import os; sorted(map(int, os.listdir('/proc/self/fd')))[:4]", "[0, 1, 2, 3]"
-        )
+        if not WASM:  # A guest has no /proc.
+            self.assert_value(
+                "import os; sorted(map(int, os.listdir('/proc/self/fd')))[:4]", "[0, 1, 2, 3]"
+            )
 
     def test_variables_stay(self):
         self.run_ok("x = 1\ndef f(): return x")

@@ -2,6 +2,11 @@
 
 use super::*;
 
+/// An inspection that asks for no distributions.
+fn inspect(interpreter: &Path) -> Result<Interpreter, InspectError> {
+    super::inspect(interpreter, &[]).map(|(found, _)| found)
+}
+
 /// A directory with an executable script `python3` in it. Another process writes it: were it
 /// open for writing in this one while another test forks, it could not be executed (ETXTBSY).
 fn pretend(script: &str) -> (tempfile::TempDir, PathBuf) {
@@ -79,4 +84,57 @@ fn a_prefix_that_holds_more_than_python_is_refused() {
     for wide in ["/", "/home", "/home/someone", "/tmp", "/root", "/etc", "relative"] {
         assert_eq!(needed(paths(&["/srv/py", wide])), Err(PathBuf::from(wide)), "{wide}");
     }
+}
+
+/// A package, a module, a namespace that another distribution shares, a library beside a package, and a
+/// distribution without a list of files.
+#[test]
+fn distributions_are_hidden_by_packages_and_modules() {
+    let dir = tempfile::tempdir().unwrap();
+    let site = dir.path().canonicalize().unwrap();
+    let files = [
+        (
+            "Gone_It-1.0.dist-info/RECORD",
+            concat!(
+                "gone/__init__.py,sha256=x,1\ngone/inner/__init__.py,,\ngone/data.txt,,\n",
+                "gone_module.py,,\nshared/gone/__init__.py,,\nshared/one.py,,\ngone.libs/l.so,,\n",
+                "../../bin/gone,,\nGone_It-1.0.dist-info/RECORD,,\n",
+            ),
+        ),
+        ("gone_it_too-1.0.dist-info/RECORD", "other/__init__.py,,\nshared/two.py,,\n"),
+        ("gone/__init__.py", ""),
+        ("gone.libs/l.so", ""),
+        ("gone_module.py", ""),
+        ("shared/gone/__init__.py", ""),
+        ("shared/one.py", ""),
+        ("old-2.egg-info/top_level.txt", "old\n_old\nabsent\n"),
+        ("old/__init__.py", ""),
+        ("_old.py", ""),
+    ];
+    for (name, text) in files {
+        let path = site.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let (_shim_dir, shim) = pretend(&format!(
+        "#!/bin/sh\nPYTHONPATH={} exec /usr/bin/python3 \"$@\"\n",
+        site.display()
+    ));
+    let names = ["gone.it", "OLD", "never-was"].map(OsString::from);
+    let hidden = super::inspect(&shim, &names).unwrap().1;
+    let expected = [
+        "Gone_It-1.0.dist-info",
+        "_old.py",
+        "gone",
+        "gone.libs",
+        "gone_module.py",
+        "old",
+        "old-2.egg-info",
+        "shared/gone",
+        "shared/one.py",
+    ];
+    assert_eq!(hidden.paths, expected.map(|name| site.join(name)));
+    assert_eq!(hidden.missing, ["never-was"]);
+    let asked_alone = ask(&shim, &names, &[]).unwrap();
+    assert_eq!((asked_alone.hidden, asked_alone.missing), (hidden.paths, hidden.missing));
 }

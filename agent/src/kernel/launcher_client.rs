@@ -115,6 +115,20 @@ impl PendingProcess {
         }
     }
 
+    /// Reads as much of its report as there is, for a failure in it.
+    pub(crate) fn read_refusal(&mut self) -> Option<Failure> {
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = self.report.read(&mut buffer) {
+            self.decoder.push(buffer.get(..count).unwrap_or_default());
+        }
+        while let Ok(Some(report)) = self.decoder.next_message::<SpawnReport>() {
+            if let SpawnReport::Failed(failed) = report {
+                return Some(failed);
+            }
+        }
+        None
+    }
+
     /// Reads the rest of its report, once the launcher has said that the process has ended.
     pub(crate) fn read_to_end(&mut self) -> SpawnProgress {
         loop {

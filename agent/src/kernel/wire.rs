@@ -7,7 +7,7 @@
 //!
 //! | from | type | name | payload |
 //! |---|---|---|---|
-//! | agent | 1 | EXECUTE | `u64` execution; `u32` most items, characters and depth of a repr; `u32` descriptors that come with a byte after STARTED (`SCM_RIGHTS`): none, or the pipes of calls, the one to write to first; string file name (empty: none), string working directory (empty: as it is), `u32` count, then as often: string variable, string value; string code |
+//! | agent | 1 | EXECUTE | `u64` execution; `u32` most items, characters and depth of a repr; `u32` descriptors that come with a byte after STARTED (`SCM_RIGHTS`): none, or the pipes of calls, the one to write to first; string file name (empty: none), string working directory (empty: as it is), `u32` count, then as often: string variable, string value; string policy (JSON, see below; empty: the default); string code |
 //! | agent | 2 | CONFIG | `u64` most bytes of results per execution |
 //! | agent | 3 | COMPLETE | `u64` execution, `u32` cursor in characters, string code |
 //! | agent | 4 | INSPECT | the same |
@@ -20,9 +20,15 @@
 //! | kernel | 1 | READY | |
 //! | kernel | 2 | VALUE | `u64` execution, string repr, string type, `u32` count, then as often: string MIME type, blob |
 //! | kernel | 3 | EXCEPTION | `u64` execution, string type, string message, string traceback |
-//! | kernel | 4 | DONE | `u64` execution, `u8` completion: 0 ok, 1 error, 2 interrupted |
+//! | kernel | 4 | DONE | `u64` execution, `u8` completion: 0 ok, 1 error, 2 interrupted, 3 work limit |
 //! | kernel | 5 | STARTED | `u64` execution: from here on an interrupt is for its code |
 //! | kernel | 6 | DISPLAY | `u64` execution, `u8` kind: 0 display, 1 update, 2 clear, 3 image, 4 video frame; string id (empty: none), `u32` count, then as often: string MIME type, blob |
+//! | kernel | 7 | ACCOUNT | `u64` execution; string JSON: what its policy noted. Just before DONE |
+//!
+//! A policy is a [`CodePolicy`] as serde writes it:
+//! `{"max_work": null, "imports": {"allow": ["math"]}, "audit_events": {"deny": []}, "echo": "last", "prints": false,
+//! "modules": [{"name": "host", "content": "{}"}], "names": {"keep": []}}`. An account has only what its policy asked for:
+//! `{"work": 12, "audit_events": {"open": 3}, "prints": [["1", "'a'"]]}`.
 //!
 //! A kernel waits for SHOWN after each DISPLAY: what it prints meanwhile would be read with what it
 //! printed before. EXECUTE, COMPLETE, INSPECT, IS_COMPLETE and those of images only when the kernel is idle, CONFIG at any
@@ -42,8 +48,10 @@ pub(crate) use error::WireError;
 use parse::parse;
 pub(crate) use turn::Turn;
 use vivarium_protocol::frame::{self, MAX_FRAME_BYTES, PREFIX_BYTES};
-use vivarium_protocol::message::{Assist, Completion, ExecutionNumber, ImageStep, Work};
-use vivarium_protocol::outcome::{Display, Exception, Value};
+use vivarium_protocol::message::{
+    Assist, CodePolicy, Completion, ExecutionNumber, ImageStep, Work,
+};
+use vivarium_protocol::outcome::{Account, Display, Exception, Value};
 
 /// What a frame may hold beside the results it was made for: names, lengths, a traceback.
 const FRAME_OVERHEAD_BYTES: usize = 1 << 20;
@@ -72,6 +80,11 @@ pub(crate) enum FromKernel {
         execution: ExecutionNumber,
         display: Display,
     },
+    /// What the policy of a running execution noted.
+    Account {
+        execution: ExecutionNumber,
+        account: Account,
+    },
     Done {
         execution: ExecutionNumber,
         completion: Completion,
@@ -87,6 +100,7 @@ impl FromKernel {
             Self::Value { execution, .. } => format!("VALUE of execution {execution}"),
             Self::Exception { execution, .. } => format!("EXCEPTION of execution {execution}"),
             Self::Display { execution, .. } => format!("DISPLAY of execution {execution}"),
+            Self::Account { execution, .. } => format!("ACCOUNT of execution {execution}"),
             Self::Done { execution, completion } => {
                 format!("DONE ({completion:?}) of execution {execution}")
             }
@@ -108,7 +122,7 @@ pub(crate) fn frame_limit(max_result_bytes: Option<u64>) -> usize {
 /// fit a `u32`: what the supervisor sends is far below.
 pub(crate) fn encode_work(execution: ExecutionNumber, work: &Work) -> Option<Vec<u8>> {
     Some(match work {
-        Work::Code { code, filename, cwd, env, repr, .. } => {
+        Work::Code { code, filename, cwd, env, repr, policy, .. } => {
             let descriptors = u32::try_from(work.descriptors()).unwrap_or(0);
             let numbers = [repr.max_items, repr.max_chars, repr.max_depth, descriptors];
             let limits = numbers.map(u32::to_le_bytes);
@@ -119,6 +133,7 @@ pub(crate) fn encode_work(execution: ExecutionNumber, work: &Work) -> Option<Vec
             for (variable, value) in env {
                 details.extend([text(variable), text(value)].concat());
             }
+            details.extend(text(&policy_text(policy)));
             encode_code(1, execution, &details, code)
         }
         Work::Assist { kind, code, cursor } => {
@@ -140,6 +155,15 @@ pub(crate) fn encode_work(execution: ExecutionNumber, work: &Work) -> Option<Vec
         }
         Work::Command(_) => return None,
     })
+}
+
+/// A policy as the kernel reads it.
+fn policy_text(policy: &CodePolicy) -> String {
+    if *policy == CodePolicy::default() {
+        return String::new();
+    }
+    // Its types have nothing that JSON has not.
+    serde_json::to_string(policy).unwrap_or_default()
 }
 
 fn encode_code(kind: u8, execution: ExecutionNumber, details: &[u8], code: &str) -> Vec<u8> {

@@ -122,7 +122,7 @@ fn place(
     let made = |error| failure("make a launcher's descriptors", error);
     let null = sys::open_null().map_err(made)?;
     let placed = [null.as_fd(), null.as_fd(), stderr.as_fd(), lifeline.as_fd()];
-    let mut placed = table.place(&placed, control.as_fd()).map_err(made)?;
+    let mut placed = table.place(&placed, control.as_fd(), None).map_err(made)?;
     std::mem::forget(null);
     Ok((placed.take(4).map_err(made)?.into(), placed.take(3).map_err(made)?.into()))
 }

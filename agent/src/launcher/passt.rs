@@ -159,7 +159,9 @@ fn execute(
         }
         let null = sys::open_null().or_failure("open /dev/null")?;
         let network = namespaces.network().ok_or_else(|| failure("start pasta", "no namespace"))?;
-        table.place(&[network, ready, messages], null.as_fd()).or_failure("place descriptors")?;
+        table
+            .place(&[network, ready, messages], null.as_fd(), None)
+            .or_failure("place descriptors")?;
         let none: [CString; 0] = [];
         let Err(errno) = execve(program, arguments, &none);
         Err(failure(&format!("execve {}", program.to_string_lossy()), errno))

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | system paths, interpreter | the host's, read-only |
 //! | `read_paths`, and what else has sockets or FIFOs in it | the same through overlayfs |
+//! | hidden distributions | nothing, see [`hidden`] |
 //! | `/etc` | a reduced copy, see [`etc`] |
 //! | `/.vivarium/bin` | the session's `python` and `pip`, see [`one_python`] |
 //! | `/proc` | of the session's own pid namespace, masked, see [`proc`] |
@@ -18,8 +19,12 @@
 //! | `/.vivarium/environment` | the built environment; its path on the host may be a link to it |
 //! | `/home/sandbox`, beneath `/mnt` | the session's home and volumes, directories of the host |
 //! | workdir, `/tmp`, `/dev/shm` | directories of one tmpfs with the session's size and inode limit |
+//!
+//! With runtime `wasm` there are no system paths, no `/.vivarium/bin`, and of `/etc` only our own files: its
+//! program is all of the host that is seen. Nothing in the workdir can be executed.
 
 mod etc;
+mod hidden;
 mod proc;
 mod tree;
 mod verify;
@@ -42,6 +47,9 @@ use super::{Context, LayerCode, LayerError, namespaces, system_paths};
 /// Where the new root is put together: any directory that every host has. What the host keeps
 /// there is hidden by it, so all sources are taken before.
 const STAGE: &str = "/tmp";
+
+/// What the new root has of its own at most: mount points, links and small files.
+const OWN_INODES: usize = 2048;
 
 /// The most terminals of a session at a time.
 const MAX_TERMINALS: u32 = 64;
@@ -72,10 +80,13 @@ fn build(context: &Context) -> Result<(), LayerError> {
     // Nothing done here may reach the host, and nothing mounted there later may appear here.
     mount_fs(None, "/", None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)?;
     let sources = sources(context)?;
-    let etc = etc::sources(context)?;
+    let etc = if context.is_wasm() { Vec::new() } else { etc::sources(context)? };
+    let hidden = hidden::find(context)?;
     let stage = Path::new(STAGE);
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    mount_fs(Some("tmpfs"), STAGE, Some("tmpfs"), flags, Some("mode=755,size=2m,nr_inodes=2k"))?;
+    let inodes = OWN_INODES + hidden::inodes(&hidden);
+    let options = format!("mode=755,size=2m,nr_inodes={inodes}");
+    mount_fs(Some("tmpfs"), STAGE, Some("tmpfs"), flags, Some(&options))?;
     tree::make_directory(&stage.join(EMPTY))?;
     // The writable places first, as what is configured to be seen may lie below one of them.
     writable(context, stage)?;
@@ -87,6 +98,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
     for source in sources.iter().chain(&etc) {
         attach(source, stage)?;
     }
+    hidden::apply(&hidden, stage)?;
     link_environment(context, stage)?;
     etc::write_own(context, stage)?;
     link_aliases(context, &sources, stage)?;
@@ -107,7 +119,9 @@ fn build(context: &Context) -> Result<(), LayerError> {
     // As the kernel is executed: by its configured path, unless that leads through a directory that
     // is not in the session.
     let resolved = resolved.as_deref().ok().filter(|_| !interpreter.path.exists());
-    write_python(interpreter, resolved.unwrap_or(&interpreter.path), &context.policy.workdir)?;
+    if !context.is_wasm() {
+        write_python(interpreter, resolved.unwrap_or(&interpreter.path), &context.policy.workdir)?;
+    }
     // The root itself held the mount points while they were made; from here on it is read-only.
     tree::seal(Path::new("/"))
 }
@@ -182,13 +196,21 @@ pub(super) fn take_stores(context: &Context) -> Result<Vec<OwnedFd>, LayerError>
     stores.iter().map(|store| detached(&store.source, access(store.read_only))).collect()
 }
 
-/// What of the host is to be seen, `/etc` apart: taken while the host's tree is still whole.
-fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
+/// Paths of the host that are to be seen, `/etc` and devices apart.
+fn trees(context: &Context) -> Vec<PathBuf> {
     let policy = &context.policy;
     let configured = policy.interpreter.prefixes.iter().chain(&policy.read_paths);
-    let mut trees: Vec<PathBuf> = system_paths::READ_EXECUTE.iter().map(PathBuf::from).collect();
-    trees.extend(configured.cloned());
-    trees.push(PathBuf::from(system_paths::SYS_CPU));
+    let mut trees: Vec<PathBuf> = configured.cloned().collect();
+    if !context.is_wasm() {
+        trees.extend(system_paths::READ_EXECUTE.iter().map(PathBuf::from));
+        trees.push(PathBuf::from(system_paths::SYS_CPU));
+    }
+    trees
+}
+
+/// What of the host is to be seen, `/etc` apart: taken while the host's tree is still whole.
+fn sources(context: &Context) -> Result<Vec<Source>, LayerError> {
+    let mut trees = trees(context);
     // A path below another that is there already would only be bound twice; outer ones first.
     trees.sort();
     trees.dedup();
@@ -234,10 +256,12 @@ fn writable(context: &Context, stage: &Path) -> Result<(), LayerError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount_fs(Some("tmpfs"), &pool, Some("tmpfs"), flags, Some(&options))?;
 
-    // noexec would break extension modules installed into the workdir; the other two hold data.
+    // noexec would break extension modules installed into the workdir, of which an engine has none; the
+    // other two hold data.
+    let of_workdir = if context.is_wasm() { Access::WritableNoExec } else { Access::Writable };
     let workdir = context.policy.workdir.to_string_lossy();
     let places = [
-        (&*workdir, 0o700, Access::Writable),
+        (&*workdir, 0o700, of_workdir),
         ("/tmp", 0o1777, Access::WritableNoExec),
         ("/dev/shm", 0o1777, Access::WritableNoExec),
     ];

@@ -10,6 +10,7 @@ use vivarium_protocol::policy::Policy;
 use vivarium_protocol::units::Limit;
 
 use super::{Context, LayerCode, LayerError};
+use crate::sys;
 
 /// Seconds that the first execution may use beyond its own limit, for Python's start. From
 /// then on the agent moves the soft limit, by prlimit(2), before each execution: RLIMIT_CPU
@@ -17,6 +18,10 @@ use super::{Context, LayerCode, LayerError};
 const START_CPU_SECONDS: rlim_t = 5;
 
 const MIB: rlim_t = 1024 * 1024;
+
+/// Address space that the engine reserves around a linear memory of 32 bits and does not use: what the memory
+/// itself may have, the engine limits.
+const WASM_RESERVED_BYTES: rlim_t = 8 << 30;
 
 /// The soft limit is the usual one, whatever the daemon's is. The hard one stays below
 /// "unlimited", which would switch mmap to its legacy, less random layout
@@ -158,7 +163,7 @@ fn wanted(context: &Context) -> Vec<Wanted> {
             soft: value(limits.max_cpu_secs).saturating_add(START_CPU_SECONDS),
             hard: RLIM_INFINITY,
         },
-        Wanted::both(Resource::RLIMIT_NOFILE, value(limits.max_open_fds)),
+        Wanted::both(Resource::RLIMIT_NOFILE, open_files(context)),
         Wanted::both(Resource::RLIMIT_FSIZE, bytes(limits.max_file_size_mb)),
     ];
     if counts_processes(context) {
@@ -166,9 +171,19 @@ fn wanted(context: &Context) -> Vec<Wanted> {
         all.push(Wanted::both(Resource::RLIMIT_NPROC, processes));
     }
     if !cgroup_limits_memory(policy) {
-        all.push(Wanted::both(Resource::RLIMIT_AS, bytes(limits.max_memory_mb)));
+        let reserved = if context.is_wasm() { WASM_RESERVED_BYTES } else { 0 };
+        let memory = bytes(limits.max_memory_mb).saturating_add(reserved);
+        all.push(Wanted::both(Resource::RLIMIT_AS, memory));
     }
     all
+}
+
+/// Open files of a process. The engine's program is started by a descriptor whose number none of its own
+/// may have: the filter allows to execute what is open there.
+fn open_files(context: &Context) -> rlim_t {
+    let wanted = value(context.policy.limits.max_open_fds);
+    let held = rlim_t::from(sys::HELD_PROGRAM.unsigned_abs());
+    if context.is_wasm() { wanted.min(held) } else { wanted }
 }
 
 /// Address space is not memory: libraries reserve it freely, so RLIMIT_AS only stands in for a

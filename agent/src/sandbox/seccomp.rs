@@ -18,11 +18,12 @@ use std::os::fd::OwnedFd;
 pub(super) use own::{agent_calls, confine_agent, confine_launcher};
 
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::inotify::{InitFlags, Inotify};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket, socketpair};
 use nix::sys::stat::{Mode, fchmod};
-use nix::unistd::fsync;
+use nix::unistd::{execve, fsync, pipe2};
 use seccompiler::BpfProgram;
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::Network;
@@ -43,6 +44,8 @@ struct Profile {
     own_files: bool,
     /// No pid but of the session's can be named.
     own_pids: bool,
+    /// The kernel is the engine's program, which executes, forks and connects nothing.
+    wasm: bool,
 }
 
 impl Profile {
@@ -51,21 +54,25 @@ impl Profile {
             internet: context.policy.network != Network::None,
             own_files: context.applies(Layer::Mounts),
             own_pids: context.applies(Layer::Namespaces),
+            wasm: context.is_wasm(),
         }
     }
 
     fn all() -> impl Iterator<Item = Self> {
         const EITHER: [bool; 2] = [false, true];
-        EITHER.into_iter().flat_map(|internet| {
-            EITHER.into_iter().flat_map(move |own_files| {
-                EITHER.map(|own_pids| Self { internet, own_files, own_pids })
+        EITHER.into_iter().flat_map(|wasm| {
+            EITHER.into_iter().flat_map(move |internet| {
+                EITHER.into_iter().flat_map(move |own_files| {
+                    EITHER.map(|own_pids| Self { internet, own_files, own_pids, wasm })
+                })
             })
         })
     }
 
     /// Its place among all.
     fn index(self) -> usize {
-        usize::from(self.internet) * 4
+        usize::from(self.wasm) * 8
+            + usize::from(self.internet) * 4
             + usize::from(self.own_files) * 2
             + usize::from(self.own_pids)
     }
@@ -103,24 +110,47 @@ impl LayerCode for Seccomp {
         if context.policy.network == Network::None {
             fails_with("socket(AF_INET)", open_socket(AddressFamily::Inet), Errno::EPERM)?;
         }
-        let socket = open_socket(AddressFamily::Unix)
-            .map_err(|errno| LayerError::new("socket(AF_UNIX), which is allowed", errno))?;
-        fails_with("fchmod(S_ISUID)", fchmod(&socket, Mode::S_ISUID), Errno::EPERM)?;
-        // A socket can not be flushed: EINVAL.
-        if Profile::of(context).own_files {
-            fsync(&socket).map_err(|errno| {
+        let profile = Profile::of(context);
+        let allowed = |call: &'static str| {
+            move |errno| LayerError::new(format!("{call}, which is allowed"), errno)
+        };
+        // Neither can be flushed: EINVAL.
+        let file = if profile.wasm {
+            verify_wasm()?;
+            pipe2(OFlag::O_CLOEXEC).map_err(allowed("pipe2"))?.0
+        } else {
+            open_socket(AddressFamily::Unix).map_err(allowed("socket(AF_UNIX)"))?
+        };
+        fails_with("fchmod(S_ISUID)", fchmod(&file, Mode::S_ISUID), Errno::EPERM)?;
+        if profile.own_files {
+            fsync(&file).map_err(|errno| {
                 LayerError::not_in_force("success without effect on fsync", errno)
             })?;
         }
-        Ok(Report::enforced(
-            Layer::Seccomp,
+        let detail = if profile.wasm {
+            let count = calls::count_in_wasm();
             format!(
-                "a filter that allows {} calls, {} of them by argument",
-                calls::count(),
-                arguments::CHECKED.len()
-            ),
-        ))
+                "a filter of runtime wasm that allows {count} calls: none that executes a second \
+                 program, forks or makes a socket"
+            )
+        } else {
+            let by_argument = arguments::CHECKED.len();
+            let count = calls::count();
+            format!("a filter that allows {count} calls, {by_argument} of them by argument")
+        };
+        Ok(Report::enforced(Layer::Seccomp, detail))
     }
+}
+
+/// What only the filter of runtime `wasm` refuses. Without it none of these would start anything either.
+fn verify_wasm() -> Result<(), LayerError> {
+    let nothing = c"/nonexistent/program";
+    fails_with("execve", execve(nothing, &[nothing], &[nothing]), Errno::EPERM)?;
+    fails_with("clone", Err::<(), _>(sys::probe_clone()), Errno::EPERM)?;
+    fails_with("socket(AF_UNIX)", open_socket(AddressFamily::Unix), Errno::EPERM)?;
+    let (kind, flags) = (SockType::Stream, SockFlag::SOCK_CLOEXEC);
+    let pair = socketpair(AddressFamily::Unix, kind, None, flags);
+    fails_with("socketpair", pair, Errno::EPERM)
 }
 
 /// Has the calling thread filtered from now on. Sets no_new_privs as well, without which an

@@ -1,4 +1,5 @@
-//! What a confined process becomes: Python with the kernel program, or a tenant's command.
+//! What a confined process becomes: Python with the kernel program, that of a WebAssembly engine, or a
+//! tenant's command.
 //!
 //! A kernel that can not be executed is our failure and is reported. A command that can not be
 //! executed is a result: a line on its standard error and the exit code that shells give, as POSIX
@@ -12,12 +13,14 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use nix::unistd::{chdir, execve};
 use rustix::process::ioctl_tiocsctty;
+use vivarium_protocol::layer::Layer;
 use vivarium_protocol::message::{Failure, Program};
 
 use crate::failure::{OrFailure, failure};
 use crate::files;
 use crate::inspect;
 use crate::sandbox::Context;
+use crate::sys::HeldProgram;
 
 const NOT_FOUND: i32 = 127;
 pub(crate) const NOT_EXECUTABLE: i32 = 126;
@@ -33,8 +36,12 @@ pub(super) enum Image {
         name: PathBuf,
         arguments: Vec<&'static str>,
     },
+    /// The engine's program, which runs a compiled Python.
+    Wasm { path: PathBuf, arguments: Vec<CString> },
     Command {
-        /// Its name and arguments; never empty.
+        /// What runs it, if that is the engine's.
+        runner: Option<PathBuf>,
+        /// Its name and arguments, after the runner's; never empty.
         arguments: Vec<CString>,
         /// Its working directory, relative to the workdir.
         cwd: String,
@@ -48,6 +55,10 @@ pub(super) enum Image {
 impl Image {
     pub(super) fn of(context: &Context, program: &Program) -> Result<Self, Failure> {
         match program {
+            Program::Kernel if context.is_wasm() => {
+                let arguments = c_strings(wasm_arguments(context))?;
+                Ok(Self::Wasm { path: context.policy.interpreter.path.clone(), arguments })
+            }
             Program::Kernel | Program::KernelWithPackages => {
                 let interpreter = &context.policy.interpreter;
                 let name = interpreter.path.clone();
@@ -58,16 +69,21 @@ impl Image {
                 })
             }
             Program::Command { argv, cwd, env, pty } => {
-                let arguments: Result<Vec<_>, NulError> =
-                    argv.iter().map(|argument| CString::new(argument.as_bytes())).collect();
-                let arguments = arguments.or_failure("pass the arguments")?;
-                if arguments.is_empty() {
+                if argv.is_empty() {
                     return Err(failure("pass the arguments", "there are none"));
                 }
+                let runner = runner_of(context, argv)?;
+                let mut arguments = Vec::new();
+                if let Some(path) = &runner {
+                    arguments = engine_arguments(context, path, "run");
+                    arguments.push(b"--".to_vec());
+                }
+                arguments.extend(argv.iter().map(|argument| argument.as_bytes().to_vec()));
+                let arguments = c_strings(arguments)?;
                 let variables = env.iter().map(|(name, value)| format!("{name}={value}"));
                 let environment: Result<_, NulError> = variables.map(CString::new).collect();
                 let environment = environment.or_failure("pass the variables")?;
-                Ok(Self::Command { arguments, cwd: cwd.clone(), environment, pty: *pty })
+                Ok(Self::Command { runner, arguments, cwd: cwd.clone(), environment, pty: *pty })
             }
         }
     }
@@ -80,22 +96,97 @@ impl Image {
         Ok(())
     }
 
+    /// Opens the program that a filter lets be executed from its descriptor only.
+    pub(super) fn hold_program(&self) -> Result<Option<HeldProgram>, Failure> {
+        match self {
+            Self::Wasm { path, .. } | Self::Command { runner: Some(path), .. } => {
+                HeldProgram::open(path)
+                    .map(Some)
+                    .map_err(|error| failure(&format!("open {}", path.display()), error))
+            }
+            Self::Kernel { .. } | Self::Command { runner: None, .. } => Ok(None),
+        }
+    }
+
     /// Executes it, with descriptors and confinement as they are. Returns the exit code of a command
     /// that could not be executed, which has then said so on its standard error.
-    pub(super) fn execute(&self, environment: &[CString]) -> Result<i32, Failure> {
+    pub(super) fn execute(
+        &self,
+        environment: &[CString],
+        program: Option<&HeldProgram>,
+    ) -> Result<i32, Failure> {
         match self {
+            Self::Wasm { path, arguments } => {
+                Err(become_held(path, program, arguments, environment))
+            }
             Self::Kernel { path, name, arguments } => {
                 let name = if name.exists() { name } else { path };
                 Err(become_python(path, name, arguments, environment))
             }
-            Self::Command { arguments, cwd, environment: own, .. } => {
+            Self::Command { runner, arguments, cwd, environment: own, .. } => {
                 let environment = with_own(environment, own);
-                let Err(refusal) = execute_command(arguments, cwd, &environment);
+                let refusal = match (change_directory(cwd), runner) {
+                    (Err(refusal), _) => refusal,
+                    (Ok(()), Some(path)) => {
+                        return Err(become_held(path, program, arguments, &environment));
+                    }
+                    (Ok(()), None) => {
+                        let Err(refusal) = execute_command(arguments, &environment);
+                        refusal
+                    }
+                };
                 crate::log::print_line(&format!("{}: {}", refusal.what, refusal.why));
                 Ok(refusal.code)
             }
         }
     }
+}
+
+/// What runs a command. `None` is an interpreter's runtime, where it runs by itself.
+fn runner_of(context: &Context, argv: &[String]) -> Result<Option<PathBuf>, Failure> {
+    let Some(engine) = &context.policy.interpreter.wasm else { return Ok(None) };
+    match engine.runner_of(argv) {
+        Some(runner) => Ok(Some(runner.clone())),
+        None => Err(failure("start a command", "runtime wasm runs only .wasm files")),
+    }
+}
+
+fn c_strings(texts: Vec<Vec<u8>>) -> Result<Vec<CString>, Failure> {
+    let all: Result<Vec<_>, NulError> = texts.into_iter().map(CString::new).collect();
+    all.or_failure("pass the arguments")
+}
+
+/// What a kernel of the engine's is executed with, or would be where it is forked.
+pub(crate) fn wasm_arguments(context: &Context) -> Vec<Vec<u8>> {
+    engine_arguments(context, &context.policy.interpreter.path, "kernel")
+}
+
+/// What a program of the engine's is executed with: its name, what it is to be, the memory that tenant code may
+/// have, and the directories that it sees, each at its own path.
+fn engine_arguments(context: &Context, program: &Path, role: &str) -> Vec<Vec<u8>> {
+    let policy = &context.policy;
+    let text = |path: &Path| path.as_os_str().as_bytes().to_vec();
+    let mut arguments = vec![text(program), role.as_bytes().to_vec()];
+    if let Some(bytes) = policy.limits.max_memory_mb.times(1 << 20) {
+        arguments.extend([b"--max-memory-bytes".to_vec(), bytes.to_string().into_bytes()]);
+    }
+    arguments.push(text(policy.inner_workdir()));
+    // Without a root of the session's own it is the host's.
+    if context.applies(Layer::Mounts) {
+        arguments.push(b"/tmp".to_vec());
+    }
+    arguments
+}
+
+/// Executes a program by its descriptor, the only way that the filter of runtime `wasm` leaves.
+fn become_held(
+    path: &Path,
+    program: Option<&HeldProgram>,
+    arguments: &[CString],
+    environment: &[CString],
+) -> Failure {
+    let errno = program.map_or(Errno::EBADF, |held| held.execute(arguments, environment));
+    failure(&format!("execveat {}", path.display()), errno)
 }
 
 /// The session's variables, but for those that the command has of its own.
@@ -137,19 +228,18 @@ impl Refusal {
     }
 }
 
-/// Changes to `cwd`, finds the program on PATH and executes it. All of it confined, so it does nothing
-/// that the tenant's own code could not do as well.
-fn execute_command(
-    arguments: &[CString],
-    cwd: &str,
-    environment: &[CString],
-) -> Result<Infallible, Refusal> {
-    let directory = OsStr::new(cwd);
-    if !cwd.is_empty() {
-        files::checked(cwd)
-            .and_then(|path| Ok(chdir(&path)?))
-            .map_err(|error| Refusal::new(NOT_EXECUTABLE, directory, error))?;
+/// Confined, as all that is left of a command's start, so it does nothing that the tenant's own code could not do.
+fn change_directory(cwd: &str) -> Result<(), Refusal> {
+    if cwd.is_empty() {
+        return Ok(());
     }
+    files::checked(cwd)
+        .and_then(|path| Ok(chdir(&path)?))
+        .map_err(|error| Refusal::new(NOT_EXECUTABLE, OsStr::new(cwd), error))
+}
+
+/// Finds the program on PATH and executes it.
+fn execute_command(arguments: &[CString], environment: &[CString]) -> Result<Infallible, Refusal> {
     let name = arguments.first().map(|name| name.as_bytes()).unwrap_or_default();
     let refuse = |code, why: &str| Err(Refusal::new(code, OsStr::from_bytes(name), why));
     if name.contains(&b'/') {
@@ -194,7 +284,7 @@ mod tests {
     #[test]
     fn a_missing_command_exits_127_and_a_file_that_is_no_program_126() {
         let code = |path: &std::ffi::CStr| {
-            execute_command(&[path.to_owned()], "", &[]).map_err(|refusal| refusal.code).err()
+            execute_command(&[path.to_owned()], &[]).map_err(|refusal| refusal.code).err()
         };
         assert_eq!(code(c"/nonexistent/program"), Some(NOT_FOUND));
         assert_eq!(code(c"/proc/self/status"), Some(NOT_EXECUTABLE));

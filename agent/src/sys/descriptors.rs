@@ -1,14 +1,19 @@
 //! Closing and replacing descriptors by their numbers. A part of [`super`], where unsafe code may stand.
 
-use std::ffi::{c_int, c_long, c_uint};
+use std::ffi::{CString, c_int, c_long, c_uint};
+use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::unistd::{Pid, getpid};
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::unistd::{Pid, execveat, getpid};
 
-use super::check;
+use super::{check, owned};
 
 /// Proof that this process may close and replace every descriptor by its number: it has just started, or is a
 /// forked child. What owns descriptors in a child is a copy of its parent's: who uses up this proof never
@@ -60,12 +65,13 @@ impl DescriptorTable {
         check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) }).map(drop)
     }
 
-    /// Puts `fds` at the numbers 0, 1, 2, … and `last` after them, and closes every other descriptor.
-    /// Only `last` closes at execve(2).
+    /// Puts `fds` at the numbers 0, 1, 2, … and `last` after them, and closes every other descriptor but
+    /// that of [`HELD_PROGRAM`]. Only these two close at execve(2).
     pub(crate) fn place(
         self,
         fds: &[BorrowedFd<'_>],
         last: BorrowedFd<'_>,
+        program: Option<&HeldProgram>,
     ) -> io::Result<PlacedDescriptors> {
         // First all of them above the target range, so that placing one never overwrites another.
         let above = c_int::try_from(fds.len()).map_err(io::Error::other)?.saturating_add(1);
@@ -81,8 +87,45 @@ impl DescriptorTable {
             // JUSTIFICATION: a safe dup3 needs an OwnedFd of the target, which nobody has.
             check(c_long::from(unsafe { libc::dup3(copy, target, flags) }))?;
         }
-        self.close_from(c_uint::try_from(above).map_err(io::Error::other)?)?;
+        let mut first = c_uint::try_from(above).map_err(io::Error::other)?;
+        if let Some(HeldProgram(held)) = program {
+            let held = held.as_raw_fd().cast_unsigned();
+            self.close(first, held.saturating_sub(1))?;
+            first = held.saturating_add(1);
+        }
+        self.close_from(first)?;
         Ok(PlacedDescriptors((0..above).map(Some).collect()))
+    }
+}
+
+/// The number at which a program is open that a process is to become: no descriptor that the process opens
+/// later has it, as its `RLIMIT_NOFILE` is no higher.
+pub(crate) const HELD_PROGRAM: RawFd = 1000;
+
+/// A program that is open at [`HELD_PROGRAM`] until it is executed.
+#[derive(Debug)]
+pub(crate) struct HeldProgram(OwnedFd);
+
+impl HeldProgram {
+    /// Opens it: `O_PATH` of open(2), which execveat(2) is content with.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let flags = libc::O_PATH | libc::O_NOFOLLOW;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        // SAFETY: plain numbers. JUSTIFICATION: nix's wrapper returns what it can not own.
+        let held = owned(c_long::from(unsafe {
+            libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HELD_PROGRAM)
+        }))?;
+        if held.as_raw_fd() == HELD_PROGRAM {
+            Ok(Self(held))
+        } else {
+            Err(io::Error::other(format!("descriptor {HELD_PROGRAM} is in use")))
+        }
+    }
+
+    /// Has the process be this program.
+    pub(crate) fn execute(&self, arguments: &[CString], environment: &[CString]) -> Errno {
+        let Err(errno) = execveat(&self.0, c"", arguments, environment, AtFlags::AT_EMPTY_PATH);
+        errno
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::SingleThreaded;
 
-/// The system's allocator. What is freed is overwritten, once [`overwrite_freed_memory`] was called.
+/// The system's allocator. What is freed is overwritten, where [`overwrite_freed_memory`] says so.
 struct Overwriting;
 
 #[global_allocator]
@@ -18,9 +18,9 @@ static ALLOCATOR: Overwriting = Overwriting;
 
 static OVERWRITES: AtomicBool = AtomicBool::new(false);
 
-/// From now on this library overwrites what it frees.
-pub(crate) fn overwrite_freed_memory() {
-    OVERWRITES.store(true, Ordering::Relaxed);
+/// Whether from now on this library overwrites what it frees.
+pub(crate) fn overwrite_freed_memory(does: bool) {
+    OVERWRITES.store(does, Ordering::Relaxed);
 }
 
 // SAFETY: all of it is the system's allocator, which is given what it gave; a block is written to

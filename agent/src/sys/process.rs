@@ -270,3 +270,14 @@ pub(crate) fn probe_clone3() -> io::Error {
         Err(error) => error,
     }
 }
+
+/// What clone(2) answers to flags that it has never accepted: a thread with memory of its own.
+pub(crate) fn probe_clone() -> io::Error {
+    let flags = c_long::from(libc::CLONE_THREAD);
+    // SAFETY: EINVAL before anything is made: `copy_process` in the kernel's fork.c.
+    // JUSTIFICATION: no safe wrapper for a call that is meant to fail.
+    match check(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) }) {
+        Ok(_) => io::Error::other("clone accepted a thread with memory of its own"),
+        Err(error) => error,
+    }
+}

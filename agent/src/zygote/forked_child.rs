@@ -39,8 +39,9 @@ struct JoinedChild {
 impl ForkedChild {
     /// Joins the session, and becomes its kernel once the launcher says so: confined for good, every
     /// descriptor but the kernel's own closed, and with the kernel's environment. If that fails, the
-    /// process says so and ends.
-    pub(crate) fn become_kernel(self, table: DescriptorTable) {
+    /// process says so and ends. Returns the arguments that the engine's program would have been executed
+    /// with; none for Python, which has other ways to know.
+    pub(crate) fn become_kernel(self, table: DescriptorTable) -> Vec<Vec<u8>> {
         let joined = self.join(&table).unwrap_or_else(|failed| {
             let failed = FromForkedChild::Failed(failed);
             stream::send_if_open(&self.launcher, &failed, MAX_SMALL_FRAME_BYTES);
@@ -55,8 +56,11 @@ impl ForkedChild {
         // Their descriptors are closed already, and the numbers may be in use again. The context is
         // freed, and so overwritten: it names the session's cgroup and tenant.
         let JoinedChild { context, descriptors, report, .. } = joined;
+        let arguments =
+            if context.is_wasm() { spawn::wasm_arguments(&context) } else { Vec::new() };
         drop(context);
         std::mem::forget((self, descriptors, report));
+        arguments
     }
 
     fn join(&self, table: &DescriptorTable) -> Result<JoinedChild, Failure> {
@@ -101,8 +105,14 @@ impl JoinedChild {
         sys::clear_environment(self.thread).or_failure("clear the environment")?;
         // Its arguments and environment name directories of the daemon.
         started_with.overwrite(self.thread);
-        let Confined { environment, report } =
-            spawn::confine(table, &self.context, Origin::Forked, &self.descriptors, &self.report)?;
+        let Confined { environment, report } = spawn::confine(
+            table,
+            &self.context,
+            Origin::Forked,
+            &self.descriptors,
+            &self.report,
+            None,
+        )?;
         sys::set_environment(self.thread, &environment).or_failure("set the environment")?;
         drop(report); // tells the agent that this is a kernel now
         // As execve would have: without it the kernel's own files in /proc are not its

@@ -1,6 +1,7 @@
 //! The loop of a zygote that is ready: it returns when a launcher wants a fork, and tells launchers how
 //! their kernels ended. It runs inside Python's process and calls nothing of Python's; the fork itself,
-//! which Python has to prepare for, is the caller's to make.
+//! which Python has to prepare for, is the caller's to make. The engine's program needs no such preparation:
+//! [`ZygoteServer::fork_kernels`] is the whole of it.
 //!
 //! It is single-threaded and waits for nobody: what it reads comes from the supervisor and from
 //! launchers, in small messages sent at once.
@@ -29,7 +30,7 @@ use crate::children::Children;
 use crate::failure::failure_to_fork;
 use crate::image;
 use crate::sandbox;
-use crate::sys::{self, DescriptorTable, Ended, StartedWith};
+use crate::sys::{self, DescriptorTable, Ended, Forked, SingleThreaded, StartedWith};
 
 type LauncherId = u64;
 
@@ -89,7 +90,7 @@ impl ZygoteServer {
         let started_with = StartedWith::find()?;
         sandbox::prepare().map_err(|failed| io::Error::other(failed.to_string()))?;
         // For the forked children: what they receive is not for their tenants to find.
-        sys::overwrite_freed_memory();
+        sys::overwrite_freed_memory(true);
         pages::fill_gaps();
         pages::collapse();
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(io::Error::from)?;
@@ -177,6 +178,32 @@ impl ZygoteServer {
             }
         }
         Ok(())
+    }
+
+    /// Serves, and forks by libc alone. Returns in each kernel, with what [`ForkedChild::become_kernel`] does; a
+    /// template ends here.
+    pub(crate) fn fork_kernels(mut self, thread: SingleThreaded) -> Vec<Vec<u8>> {
+        loop {
+            match self.serve() {
+                Ok(ServeOutcome::Fork) => {}
+                Ok(ServeOutcome::Closed) => sys::exit_now(0),
+                Err(_) => sys::exit_now(1),
+            }
+            match sys::fork(thread) {
+                Ok(Forked::Parent { .. }) => self.forked(),
+                Ok(Forked::Child(_)) => break,
+                Err(error) => self.fork_failed(error),
+            }
+        }
+        match self.into_forked_child() {
+            Some((child, table)) => {
+                let arguments = child.become_kernel(table);
+                // The allocator is the whole program's, and what it frees from here on its tenant's.
+                sys::overwrite_freed_memory(false);
+                arguments
+            }
+            None => sys::exit_now(1),
+        }
     }
 
     /// In the parent: the caller has forked.

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -19,15 +20,14 @@ use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report};
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT, Leaf};
 use vivarium_protocol::message::{
-    CommandSpec, Execute, FileProblem, FileReply, FromAgent, InputFile, Launch, Stdin, Stream,
-    ToAgent, Work,
+    Execute, FileProblem, FileReply, FromAgent, InputFile, Launch, Stream, ToAgent, Work,
 };
 use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
 use vivarium_protocol::sequence::Sequence;
 use vivarium_protocol::stream::{self, StreamError, receive, send_with};
 use vivarium_protocol::units::Limit;
 
-pub(crate) use self::outcome::Outcome;
+pub(crate) use self::outcome::{Outcome, command};
 pub(crate) use self::scope::Scope;
 use self::start::{AGENT, Launcher, fork_launcher};
 
@@ -43,14 +43,13 @@ fn interpreter() -> Interpreter {
     let output = Command::new(AGENT).args(["inspect", PYTHON]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let program = value["program"].as_str().unwrap();
     Interpreter {
         path: PathBuf::from(PYTHON),
         prefixes: serde_json::from_value(value["prefixes"].clone()).unwrap(),
         isolate: serde_json::from_value(value["isolate"].clone()).unwrap(),
-        program: base64::Engine::decode(&base64::engine::general_purpose::STANDARD, program)
-            .unwrap(),
+        program: STANDARD.decode(value["program"].as_str().unwrap()).unwrap(),
         version: value["version"].as_str().unwrap().to_owned(),
+        wasm: None,
     }
 }
 
@@ -86,6 +85,7 @@ pub(crate) fn policy() -> Policy {
         ids: None,
         passt: None,
         stores: Vec::new(),
+        hidden_paths: Vec::new(),
     }
 }
 
@@ -276,7 +276,7 @@ impl Session {
         let number = message.execution().unwrap_or_default();
         let outcome = self.outcomes.entry(number).or_default();
         match message {
-            FromAgent::Started { .. } => {}
+            FromAgent::Started { .. } | FromAgent::KernelReady { .. } => {}
             FromAgent::File { file, .. } => outcome.files.push(file),
             FromAgent::CpuLimitReached { .. } => outcome.cpu_limit_reached = true,
             FromAgent::FileDone { transfer, reply } => self.done.push((transfer, reply)),
@@ -288,14 +288,14 @@ impl Session {
             }
             FromAgent::Display { display, .. } => outcome.displays.push(display),
             FromAgent::Exception { exception, .. } => outcome.exception = Some(exception.type_name),
-            FromAgent::Done { completion, stdout_dropped, changes, usage, .. } => {
+            FromAgent::Done { completion, stdout_dropped, changes, usage, account, .. } => {
+                outcome.account = account;
                 outcome.changes = changes;
                 outcome.cpu_us = usage.cpu_us;
                 outcome.completion = Some(completion);
                 outcome.stdout_dropped = stdout_dropped;
                 self.end(number);
             }
-            FromAgent::KernelReady { .. } => {}
             FromAgent::KernelExited { context, .. } => {
                 self.note_exit(message);
                 if !self.has_leaves && !self.closing.contains(&context) {
@@ -378,12 +378,6 @@ impl Session {
         self.start(code, vec![]);
         self.finish()
     }
-}
-
-pub(crate) fn command(argv: &[&str], stdin: &[u8]) -> Work {
-    let argv = argv.iter().map(|&argument| argument.to_owned()).collect();
-    let stdin = Stdin::Bytes(stdin.to_owned());
-    Work::Command(CommandSpec { stdin, ..CommandSpec::new(argv) })
 }
 
 impl Drop for Session {

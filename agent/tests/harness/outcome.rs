@@ -1,7 +1,7 @@
 //! What became of one execution.
 
-use vivarium_protocol::message::{Changes, Completion};
-use vivarium_protocol::outcome::{Display, KernelEnd, MimePart, OutputFile};
+use vivarium_protocol::message::{Changes, CommandSpec, Completion, Stdin, Work};
+use vivarium_protocol::outcome::{Account, Display, KernelEnd, MimePart, OutputFile};
 
 /// What became of one execution.
 #[derive(Default, Debug)]
@@ -18,6 +18,7 @@ pub(crate) struct Outcome {
     pub(crate) refused: Option<String>,
     pub(crate) files: Vec<OutputFile>,
     pub(crate) changes: Changes,
+    pub(crate) account: Account,
     pub(crate) cpu_us: u64,
     pub(crate) cpu_limit_reached: bool,
 }
@@ -31,4 +32,10 @@ impl Outcome {
     pub(crate) fn changed(&self) -> Vec<&str> {
         self.changes.files.iter().map(|file| file.path.as_str()).collect()
     }
+}
+
+pub(crate) fn command(argv: &[&str], stdin: &[u8]) -> Work {
+    let argv = argv.iter().map(|&argument| argument.to_owned()).collect();
+    let stdin = Stdin::Bytes(stdin.to_owned());
+    Work::Command(CommandSpec { stdin, ..CommandSpec::new(argv) })
 }

@@ -22,6 +22,7 @@ EXPECTED = [
     "42\n",
     "0\n1\n2\nok\n",
     "['Ada Lovelace'] ['Ada Lovelace']\n\nvivarium.ToolRefused\n",
+    "(('2',),)\nvivarium.ImportNotAllowed\n",
     "hello\n\nok 0\nsignal\n",
     "1 2\n3\ncontext\n1 error\n['main', 'plots']\nmain_context\n",
     "HELLO\n",

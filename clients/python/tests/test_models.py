@@ -243,6 +243,7 @@ def test_a_host() -> None:
                         "pool": {"ready": 1, "low": 2, "high": 4},
                     },
                     {"name": "older", "interpreter": "/usr/bin/python3", "python_version": "3.9"},
+                    {"name": "light", "runtime": "wasm", "interpreter": "/w"},
                 ],
                 "capacity": {
                     "sessions": 1,
@@ -258,5 +259,6 @@ def test_a_host() -> None:
     assert host.environments[0].name == "default"
     assert host.environments[0].pool == Pool(ready=1, low=2, high=4)
     assert host.environments[1].pool is None
+    assert [one.runtime for one in host.environments] == ["cpython", "cpython", "wasm"]
     assert host.capacity.max_sessions == "unlimited"
     assert host.capacity.memory == MemoryCapacity(available_bytes=5, session_estimate_bytes=3)

@@ -124,6 +124,7 @@ NO_MODEL = {
         "SessionPage",
         "SessionState",
     ),
+    *("AuditEventsSpec", "Echo", "ImportsSpec", "NamesSpec", "Preset"),
     *("ApprovalDecision", "ApprovalPage", "ApprovalRule", "ApprovalState"),
     *("DecideRequest", "Remember"),
     *("BuiltEnvironmentList", "CheckpointList", "HomeList", "ImagePage", "VolumeList"),
@@ -188,6 +189,9 @@ def test_limits_have_no_other_fields(schemas: dict[str, Any]) -> None:
 def test_parts_of_requests_have_no_other_fields(schemas: dict[str, Any]) -> None:
     kinds: dict[str, type] = {
         "AnswerForm": AnswerForm,
+        "AuditEventsSpec": models.AuditEvents,
+        "ImportsSpec": models.Imports,
+        "NamesSpec": models.KeptNames,
         "ApprovalSpec": models.ApprovalRules,
         "ReprSpec": ReprLimits,
     }
@@ -246,6 +250,12 @@ REQUESTS: list[tuple[str, Any]] = [
     ("CommandRequest", AsyncSession.start),
 ]
 
+POLICIES: dict[str, Any] = {
+    "ExecuteRequest": models.ExecutionPolicies,
+    "RunRequest": models.RunPolicies,
+    "SessionSpec": models.SessionPolicies,
+}
+
 IN_BACKGROUND = {"background", "pty", "stdin_open", "survives_reset"}
 CUT = {"keep", "max_output_chars"}
 IN_FOREGROUND = {"answer", "background", "cancel_on_disconnect", "queued", *CUT}
@@ -260,6 +270,11 @@ def test_a_call_takes_every_field_of_its_request(
     }
     if name == "CommandRequest":
         fields -= IN_FOREGROUND if call.__name__ == "start" else IN_BACKGROUND
+    if name in POLICIES:
+        # Together in one parameter.
+        policies = set(get_type_hints(POLICIES[name]))
+        assert policies <= fields
+        fields = fields - policies | {"policies"}
     # Calls are answered as a stream tells of them.
     fields -= {"wait_for_calls"}
     if call.__qualname__.partition(".")[0].endswith("Context"):
@@ -278,6 +293,8 @@ NAMES: list[tuple[str, Any]] = [
     ("FileFormat", names.Format),
     ("OutputFormat", names.AnswerFormat),
     ("Keep", names.Keep),
+    ("Echo", names.Echo),
+    ("Preset", names.Preset),
     ("Content", names.ContentForm),
     ("Outcome.status", names.Status),
     ("Outcome.cause", names.Cause),

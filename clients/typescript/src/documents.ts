@@ -57,6 +57,15 @@ export type SessionState = Schemas["SessionState"];
 export type OutcomeDocument = Schemas["Outcome"];
 /** How far the repr of a value is written out. */
 export type ReprLimits = Schemas["ReprSpec"];
+/**
+ * Policies of the language: what Python itself holds code to. They only tighten what stands above them, and but for
+ * `hidden` they are no wall.
+ */
+export type Policies = Pick<
+  Schemas["ExecuteRequest"],
+  "policy" | "max_work" | "imports" | "audit_events" | "echo" | "prints" | "modules" | "names"
+> &
+  Pick<Schemas["SessionSpec"], "hidden">;
 /** How an answer tells an outcome. */
 export type AnswerForm = Schemas["AnswerForm"];
 /** Which part of a text longer than `maxOutputChars` is kept. */

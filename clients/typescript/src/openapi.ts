@@ -1527,6 +1527,11 @@ export interface components {
          * @enum {string}
          */
         ApprovalState: "pending" | "allowed" | "denied" | "timed_out" | "withdrawn";
+        /** @description Which audit events of Python (PEP 578) code may raise. All are counted. */
+        AuditEventsSpec: {
+            /** @description Events that raise an error in the code, by their whole names, such as `socket.connect`. */
+            deny?: string[];
+        };
         /** @description `awaiting_approval`: the execution waits until somebody allows it. */
         AwaitingApprovalEvent: {
             /** @description Which approval it waits for. */
@@ -1991,7 +1996,7 @@ export interface components {
              * @description Why it ended so, if the status alone does not say; else null
              * @enum {string|null}
              */
-            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "suspended" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout" | null;
+            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "suspended" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout" | "work_limit" | null;
             /** @description The evidence, in words; may be empty. */
             detail: string;
             /**
@@ -2052,6 +2057,11 @@ export interface components {
              */
             exit: boolean;
         };
+        /**
+         * @description Which of the code's expressions are shown as values.
+         * @enum {string}
+         */
+        Echo: "last" | "all" | "none";
         /** @description An image, such as a figure */
         EncodedImage: {
             /** @description Base64. */
@@ -2068,7 +2078,7 @@ export interface components {
         EnvironmentInfo: {
             /** @description The configured environment that a built one is on top of; null if it is a configured one itself. */
             base?: string | null;
-            /** @description Path on the host; of a built environment its base's. */
+            /** @description Path on the host; of a built environment its base's, and of runtime `wasm` the engine's program. */
             interpreter: string;
             /** @description Its name */
             name: string;
@@ -2076,6 +2086,8 @@ export interface components {
             pool?: components["schemas"]["PoolInfo"] | null;
             /** @description Such as `3.11.2`. */
             python_version: string;
+            /** @description `cpython`, or `wasm`: CPython in a WebAssembly engine */
+            runtime?: string;
             /** @description The process that kernels are forked from */
             template: components["schemas"]["TemplateInfo"];
         };
@@ -2098,6 +2110,8 @@ export interface components {
             answer?: components["schemas"]["AnswerForm"] | null;
             /** @description What somebody has to allow first: no less than the rule that holds */
             approval?: components["schemas"]["ApprovalSpec"] | null;
+            /** @description Counts Python's audit events (PEP 578), and raises an error for those in `deny` */
+            audit_events?: components["schemas"]["AuditEventsSpec"] | null;
             /** @description Interrupt it when the client goes away. */
             cancel_on_disconnect?: boolean;
             /** @description The Python code */
@@ -2109,6 +2123,8 @@ export interface components {
              *     has left it.
              */
             cwd?: string | null;
+            /** @description Whose values are shown: of the `last` expression if not given, of `all`, or `none` */
+            echo?: components["schemas"]["Echo"] | null;
             /** @description Variables of `os.environ` while it runs. */
             env?: {
                 [key: string]: string;
@@ -2120,6 +2136,8 @@ export interface components {
             filename?: string | null;
             /** @description Files to put into the workdir first. */
             files?: components["schemas"]["FileSpec"][];
+            /** @description Which modules code may import itself: `allow` or `deny` */
+            imports?: components["schemas"]["ImportsSpec"] | null;
             /** @description Which part of a text longer than `max_output_chars` is kept. */
             keep?: components["schemas"]["Keep"];
             /**
@@ -2129,8 +2147,27 @@ export interface components {
              *     are left out.
              */
             max_output_chars?: number | null;
+            /**
+             * Format: int64
+             * @description The most work, in ticks: backward jumps, function starts and generator resumes of its own
+             *     code. Needs Python 3.12.
+             */
+            max_work?: number | null;
+            /**
+             * @description Modules that its code can import, and no other: objects of JSON by name, whose members are the
+             *     module's names. At most 64, of 1 MiB together.
+             */
+            modules?: {
+                [key: string]: Record<string, never>;
+            };
+            /** @description Which names it leaves to the next execution: `keep` or `drop` */
+            names?: components["schemas"]["NamesSpec"] | null;
             /** @description Files to return. */
             outputs?: components["schemas"]["OutputSpec"][];
+            /** @description Policies of the language by one name: what holds that the others do not say */
+            policy?: components["schemas"]["Preset"] | null;
+            /** @description Whether the answer has the values that were printed, in `prints`. */
+            prints?: boolean | null;
             /** @description `repr()` of the value */
             repr?: components["schemas"]["ReprSpec"] | null;
             /**
@@ -2230,6 +2267,11 @@ export interface components {
              *     was started.
              */
             memory_peak_bytes: number;
+            /**
+             * Format: int64
+             * @description Ticks of the code's work, as its kernel counts them; only with the policy `max_work`.
+             */
+            work?: number | null;
         };
         /** @description A reload that was refused: the configuration that was there before still holds. */
         FailedReload: {
@@ -2416,6 +2458,13 @@ export interface components {
             /** @description What is in the way, and what to do about it; empty if nothing is. */
             reasons: string[];
         };
+        /** @description Which modules code may import itself: one of the lists. A name covers its submodules. */
+        ImportsSpec: {
+            /** @description These alone. */
+            allow?: string[] | null;
+            /** @description All but these. */
+            deny?: string[] | null;
+        };
         /** @description What stands at a place in code. */
         InspectReply: {
             /** @description Its documentation. */
@@ -2576,6 +2625,13 @@ export interface components {
             /** @description Where the content is in the separate fields, and how large */
             vivarium: components["schemas"]["ContentInfo"];
         };
+        /** @description What is left of the namespace after an execution: one of the lists. */
+        NamesSpec: {
+            /** @description All but these. */
+            drop?: string[] | null;
+            /** @description Of the names that it has bound, these alone; none of them if the list is empty. */
+            keep?: string[] | null;
+        };
         /** @description An output of a notebook's cell (nbformat 4.5). */
         NotebookOutput: {
             /**
@@ -2633,11 +2689,15 @@ export interface components {
         };
         /** @description The outcome of an execution. */
         Outcome: {
+            /** @description How often each audit event of Python was raised */
+            audit_events?: {
+                [key: string]: number;
+            };
             /**
              * @description Why it ended so, if the status alone does not say; else null
              * @enum {string|null}
              */
-            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "suspended" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout" | null;
+            cause?: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "suspended" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout" | "work_limit" | null;
             /** @description The texts that `max_output_chars` has cut. */
             cuts?: components["schemas"]["TextCut"][];
             /** @description The evidence, in words; may be empty. */
@@ -2680,6 +2740,11 @@ export interface components {
              *     it.
              */
             outputs?: components["schemas"]["NotebookOutput"][] | null;
+            /**
+             * @description The reprs of the values of each call of `print`, as far as its kernel keeps them; only with the
+             *     policy `prints`.
+             */
+            prints?: string[][] | null;
             /** @description The value of the final expression; null if there was none */
             result?: components["schemas"]["ValueInfo"] | null;
             /** @description Whether the kernel was lost, and the session was rolled back to a checkpoint. */
@@ -2817,6 +2882,11 @@ export interface components {
             /** @description Ready now. */
             ready: number;
         };
+        /**
+         * @description A bundle of policies by one name.
+         * @enum {string}
+         */
+        Preset: "compute" | "files" | "network" | "full";
         /** @description Where a browser sees a server in a session. */
         PreviewReply: {
             /**
@@ -2841,7 +2911,7 @@ export interface components {
              * @description Why it ended so, if the status alone does not say; else null
              * @enum {string}
              */
-            cause: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "suspended" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout";
+            cause: "memory_limit" | "cpu_limit" | "pids_limit" | "disk_limit" | "wall_time" | "signal" | "exited" | "protocol" | "interrupt" | "reset" | "deleted" | "expired" | "suspended" | "draining" | "queue_full" | "kernel_start" | "agent" | "unknown" | "approval_denied" | "approval_timeout" | "work_limit";
             /** @description The evidence, in words. */
             detail: string;
         };
@@ -2955,12 +3025,16 @@ export interface components {
             approval?: components["schemas"]["ApprovalSpec"] | null;
             /** @description The program, looked for on PATH unless it has a slash, and its arguments. */
             argv?: string[] | null;
+            /** @description Counts Python's audit events (PEP 578), and raises an error for those in `deny` */
+            audit_events?: components["schemas"]["AuditEventsSpec"] | null;
             /** @description End it, and its session, when the client goes away. */
             cancel_on_disconnect?: boolean;
             /** @description The Python code */
             code?: string | null;
             /** @description The working directory, in the workdir; the workdir itself if not given. */
             cwd?: string | null;
+            /** @description Whose values are shown: of the `last` expression if not given, of `all`, or `none` */
+            echo?: components["schemas"]["Echo"] | null;
             /** @description Variables for the session. */
             env?: {
                 [key: string]: string;
@@ -2971,6 +3045,8 @@ export interface components {
             filename?: string | null;
             /** @description Files to put into the workdir first. */
             files?: components["schemas"]["FileSpec"][];
+            /** @description Which modules code may import itself: `allow` or `deny` */
+            imports?: components["schemas"]["ImportsSpec"] | null;
             /** @description Which part of a text longer than `max_output_chars` is kept. */
             keep?: components["schemas"]["Keep"];
             /** @description Limits of the session */
@@ -2983,12 +3059,29 @@ export interface components {
              */
             max_output_chars?: number | null;
             /**
+             * Format: int64
+             * @description The most work, in ticks: backward jumps, function starts and generator resumes of its own
+             *     code. Needs Python 3.12.
+             */
+            max_work?: number | null;
+            /**
+             * @description Modules that its code can import, and no other: objects of JSON by name, whose members are the
+             *     module's names. At most 64, of 1 MiB together.
+             */
+            modules?: {
+                [key: string]: Record<string, never>;
+            };
+            /**
              * @description What the session can reach: nothing (`none`), itself (`loopback`) or what the host can (`full`)
              * @enum {string}
              */
             network?: "none" | "loopback" | "trusted" | "full";
             /** @description Files to return. */
             outputs?: components["schemas"]["OutputSpec"][];
+            /** @description Policies of the language by one name: what holds that the others do not say */
+            policy?: components["schemas"]["Preset"] | null;
+            /** @description Whether the answer has the values that were printed, in `prints`. */
+            prints?: boolean | null;
             /** @description `repr()` of the value */
             repr?: components["schemas"]["ReprSpec"] | null;
             /** @description A command line for `/bin/sh -c`. */
@@ -3143,6 +3236,8 @@ export interface components {
         SessionSpec: {
             /** @description What somebody has to allow first: no less than the rule that holds */
             approval?: components["schemas"]["ApprovalSpec"] | null;
+            /** @description Counts Python's audit events (PEP 578), and raises an error for those in `deny` */
+            audit_events?: components["schemas"]["AuditEventsSpec"] | null;
             /**
              * @description Whether calls resume the session where it is suspended, as they do by default; else they get 409
              *     `suspended`, and `POST …/resume` or a rollback resumes it.
@@ -3166,6 +3261,8 @@ export interface components {
              *     `session.max_lifetime` from now.
              */
             deadline?: string | null;
+            /** @description Whose values are shown: of the `last` expression if not given, of `all`, or `none` */
+            echo?: components["schemas"]["Echo"] | null;
             /**
              * @description Where a session of network `trusted` may connect to, within what the operator allows and in
              *     its place: `HOST`, `HOST:PORT`, `*.DOMAIN`.
@@ -3177,6 +3274,11 @@ export interface components {
             };
             /** @description Name of an environment, built or configured; `default` if not given. The tenant's own come first. */
             environment?: string | null;
+            /**
+             * @description Distributions of the environment that its code does not find, by their names: their files are
+             *     not in the session at all. Besides those that the environment hides.
+             */
+            hidden?: string[];
             /**
              * @description Whose home it has at `/home/sandbox`
              * @enum {string}
@@ -3190,8 +3292,16 @@ export interface components {
              *     longer than the configured time.
              */
             idle_timeout_ms?: number | null;
+            /** @description Which modules code may import itself: `allow` or `deny` */
+            imports?: components["schemas"]["ImportsSpec"] | null;
             /** @description Limits of the session */
             limits?: components["schemas"]["LimitsSpec"] | null;
+            /**
+             * Format: int64
+             * @description The most work of each execution, in ticks: backward jumps, function starts and generator resumes of its own
+             *     code. Needs Python 3.12.
+             */
+            max_work?: number | null;
             /** @description Strings that the session's description shows, for the client's own use. */
             metadata?: {
                 [key: string]: string;
@@ -3201,6 +3311,10 @@ export interface components {
              * @enum {string}
              */
             network?: "none" | "loopback" | "trusted" | "full";
+            /** @description Policies of the language by one name: what holds that the others do not say */
+            policy?: components["schemas"]["Preset"] | null;
+            /** @description Whether the answer has the values that were printed, in `prints`. */
+            prints?: boolean | null;
             /**
              * @description Tool servers of the operator's whose tools its code can call: those that the tenant may have
              *     (`session.tool_servers`).
@@ -5761,8 +5875,15 @@ export interface operations {
                  *         "format": "notebook"
                  *       },
                  *       "code": "print('hello')\n6 * 7",
+                 *       "imports": {
+                 *         "allow": [
+                 *           "math",
+                 *           "json"
+                 *         ]
+                 *       },
                  *       "keep": "both",
                  *       "max_output_chars": 20000,
+                 *       "prints": true,
                  *       "timeout_ms": 10000
                  *     }
                  */

@@ -10,6 +10,7 @@ pub struct Environments {
     builds: Counter<1>,
     artefacts: Gauge<0>,
     bytes: Gauge<0>,
+    runtime: Gauge<2>,
 }
 
 const fn outcome(is_ok: bool) -> &'static str {
@@ -36,6 +37,11 @@ impl Family for Environments {
                 &[],
                 "Size of the files of all built environments.",
             )?,
+            runtime: register.gauge(
+                "vivarium_environment_runtime",
+                &["environment", "runtime"],
+                "1 for the runtime of each configured environment: `cpython`, `wasm`.",
+            )?,
         };
         for is_ok in [true, false] {
             family.builds.begin([outcome(is_ok)]);
@@ -45,6 +51,11 @@ impl Family for Environments {
 }
 
 impl Environments {
+    /// Scrape: the runtime of a configured environment, which does not change while the daemon lives.
+    pub fn has_runtime(&self, environment: &str, runtime: &'static str) {
+        self.runtime.set([environment, runtime], 1.0);
+    }
+
     pub fn built(&self, is_ok: bool) {
         self.builds.add_one([outcome(is_ok)]);
     }

@@ -207,6 +207,7 @@ impl Outcome {
             images: self.images.iter().map(image).collect(),
             video_frames: self.video_frames.iter().map(image).collect(),
             order: self.order.clone(),
+            prints: None,
             ..self.without_content()
         }
     }
@@ -243,6 +244,8 @@ impl Outcome {
             files_changed_more: self.files_changed_more,
             duration_ms: self.duration_ms,
             usage: self.usage,
+            audit_events: self.audit_events.clone(),
+            prints: self.prints.clone(),
         }
     }
 }

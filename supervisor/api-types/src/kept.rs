@@ -97,6 +97,8 @@ impl Outcome {
             + exception
             + result
             + self.order.len() * size_of::<super::Place>()
+            + self.audit_events.iter().flatten().map(|(name, _)| name.len() + 64).sum::<usize>()
+            + self.prints.iter().flatten().flatten().map(|value| value.len() + 32).sum::<usize>()
             + displays.chain(images).chain(files).chain(changed).sum::<usize>()
     }
 }

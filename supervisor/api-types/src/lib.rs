@@ -10,6 +10,7 @@ mod admin;
 mod answer;
 mod approval;
 mod assist;
+mod code_policy;
 mod command;
 mod context;
 mod cut;
@@ -53,6 +54,10 @@ pub use approval::{
 pub use assist::{
     AssistReply, CompleteReply, Completeness, InspectReply, IsCompleteReply, IsCompleteRequest,
     Match, ProbeRequest,
+};
+pub use code_policy::{
+    AuditEventsSpec, CodePolicySpec, Echo, ImportsSpec, MAX_POLICY_NAMES, NamesSpec, Preset,
+    is_module_name,
 };
 pub use command::{
     BackgroundReply, CommandRequest, MAX_PTY_SIZE, PtySize, SignalRequest, StdinReply,

@@ -12,8 +12,8 @@ use vivarium_protocol::policy::Network;
 
 use super::schema;
 use super::{
-    AnswerForm, ApprovalSpec, CheckpointMode, HomeKind, Keep, LimitsSpec, MaxChars, ToolSpec,
-    VolumeMount,
+    AnswerForm, ApprovalSpec, AuditEventsSpec, CheckpointMode, Echo, HomeKind, ImportsSpec,
+    JsonText, Keep, LimitsSpec, MaxChars, NamesSpec, Preset, ToolSpec, VolumeMount,
 };
 
 mod run;
@@ -133,6 +133,40 @@ pub struct SessionSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 16)]
     pub tool_servers: Vec<String>,
+    /// Policies of the language by one name, `compute`, `files`, `network` or `full`: what holds that
+    /// the fields below do not say. Policies only tighten those of the environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Preset>,
+    /// The most work of each execution, in ticks: backward jumps, function starts and generator resumes of its own
+    /// code. Needs Python 3.12.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub max_work: Option<u64>,
+    /// Which modules its code may import itself: `allow` or `deny`.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub imports: Option<ImportsSpec>,
+    /// Counts Python's audit events (PEP 578), and raises an error for those in `deny`.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub audit_events: Option<AuditEventsSpec>,
+    /// Whose values are shown: of the `last` expression if not given, of `all`, or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo: Option<Echo>,
+    /// Whether the answer has the values that were printed, in `prints`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prints: Option<bool>,
+    /// Distributions of the environment that its code does not find, by their names: their files are
+    /// not in the session at all. Besides those that the environment hides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 256)]
+    pub hidden: Vec<String>,
 }
 
 /// A file to put into the workdir before the code runs: `text`, or `data` in base64.
@@ -282,6 +316,51 @@ pub struct ExecuteRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 16)]
     pub tool_servers: Vec<String>,
+    /// Policies of the language by one name, `compute`, `files`, `network` or `full`: what holds that
+    /// the fields below do not say. Policies only tighten those of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Preset>,
+    /// The most work, in ticks: backward jumps, function starts and generator resumes of its own
+    /// code. Needs Python 3.12.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub max_work: Option<u64>,
+    /// Which modules its code may import itself: `allow` or `deny`.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub imports: Option<ImportsSpec>,
+    /// Counts Python's audit events (PEP 578), and raises an error for those in `deny`.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub audit_events: Option<AuditEventsSpec>,
+    /// Whose values are shown: of the `last` expression if not given, of `all`, or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo: Option<Echo>,
+    /// Whether the answer has the values that were printed, in `prints`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prints: Option<bool>,
+    /// Modules that its code can import, and no other: objects of JSON by name, whose members are the
+    /// module's names. At most 64, of 1 MiB together.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "super::scalar::unique_map"
+    )]
+    #[schema(value_type = BTreeMap<String, Object>)]
+    pub modules: BTreeMap<String, JsonText>,
+    /// Which names it leaves to the next execution: `keep` or `drop`.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::object::optional"
+    )]
+    pub names: Option<NamesSpec>,
     /// Whether to answer, with `status` `waiting` and `calls`, when code waits for the answer to a call: `POST
     /// …/continue` goes on. For clients that follow no events.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -101,6 +101,15 @@ pub struct Outcome {
     /// Time from the code's start to its end, in milliseconds.
     pub duration_ms: f64,
     pub usage: ExecutionUsage,
+    /// How often the code has raised each audit event of Python (PEP 578), as far as its kernel tells;
+    /// only with the policy `audit_events`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schema::counts)]
+    pub audit_events: Option<BTreeMap<String, u64>>,
+    /// The reprs of the values of each call of `print`, as far as its kernel keeps them; only with the
+    /// policy `prints`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prints: Option<Vec<Vec<String>>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -214,6 +223,9 @@ pub struct ExecutionUsage {
     pub io_read_bytes: Option<u64>,
     /// Bytes written to disks; null without an io controller, and if others ran meanwhile.
     pub io_write_bytes: Option<u64>,
+    /// Ticks of the code's work, as its kernel counts them; only with the policy `max_work`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<u64>,
 }
 
 #[derive(

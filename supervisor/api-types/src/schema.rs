@@ -88,6 +88,16 @@ pub(crate) fn sizes() -> Schema {
         .into()
 }
 
+/// Counts by name.
+pub(crate) fn counts() -> Schema {
+    let about = "How often each audit event of Python was raised";
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .description(Some(about))
+        .additional_properties(Some(Schema::from(ObjectBuilder::new().schema_type(Type::Integer))))
+        .into()
+}
+
 /// [`vivarium_protocol::units::Limit`]
 pub(crate) fn limit() -> Schema {
     number_or_unlimited(Type::Integer, 1.0)

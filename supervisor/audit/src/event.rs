@@ -3,6 +3,7 @@
 //! Strings are escaped when a line is written: any text may stand here, except a secret.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -203,6 +204,9 @@ pub struct ExecutionEnded {
     pub exit_code: Option<i32>,
     pub duration_ms: u64,
     pub usage: Usage,
+    /// How often it raised each audit event of Python, of the first 64 by name, if they were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit_events: Option<BTreeMap<String, u64>>,
     /// What went through the egress gate while it ran, if its session has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub egress: Option<EgressCounts>,
@@ -217,6 +221,9 @@ pub struct ExecutionEnded {
 pub struct Usage {
     pub cpu_ms: u64,
     pub memory_peak_bytes: u64,
+    /// Ticks of its work, if they were limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<u64>,
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
 }

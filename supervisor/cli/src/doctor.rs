@@ -69,7 +69,10 @@ fn render(diagnosis: &Diagnosis) -> String {
     }
     for environment in &diagnosis.environments {
         let name = format!("environment {}", environment.name);
-        let value = format!("{} (Python {})", environment.interpreter, environment.python_version);
+        let value = format!(
+            "{} {} (Python {})",
+            environment.runtime, environment.interpreter, environment.python_version
+        );
         text.push_str(&format!("  {name:<46} {value}\n"));
         let template = &environment.template;
         let why = template.reason.as_deref().map(|reason| format!(": {reason}"));

@@ -18,7 +18,7 @@ use vivarium_config::duration;
 
 use super::exit::{Exit, Failure};
 use super::input::Reader;
-use super::options::EnvOption;
+use super::options::{EnvOption, PolicyOptions};
 use super::output_dir::OutputDir;
 use super::target::{ExecutionRequest, Target};
 use scripts::Hidden;
@@ -55,6 +55,8 @@ pub(super) struct CodeOptions {
     pub(super) cwd: Option<String>,
     #[command(flatten)]
     pub(super) env: EnvOption,
+    #[command(flatten)]
+    policies: PolicyOptions,
     /// How long the code may run, such as 30s or 1h30m [default: session.exec_timeout]
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub(super) timeout: Option<Duration>,
@@ -154,7 +156,7 @@ impl CodeOptions {
                 outputs,
                 ..CommandRequest::default()
             };
-            let request = ExecutionRequest::Command(command);
+            let request = ExecutionRequest::Command(Box::new(command));
             let input = if is_open { Input::Open } else { Input::None };
             return Ok(Inputs { setup: None, input, request, end: None });
         }
@@ -178,7 +180,7 @@ impl CodeOptions {
         };
         let setup = scripts::setup(&script.name, &arguments, &input);
         let end = Some(scripts::end(filename.as_deref(), timeout_ms));
-        let request = ExecuteRequest {
+        let mut request = ExecuteRequest {
             code: script.text,
             filename,
             cwd: self.cwd.clone(),
@@ -187,7 +189,8 @@ impl CodeOptions {
             outputs,
             ..ExecuteRequest::default()
         };
-        Ok(Inputs { setup, input, request: ExecutionRequest::Code(request), end })
+        self.policies.hold(&mut request);
+        Ok(Inputs { setup, input, request: ExecutionRequest::Code(Box::new(request)), end })
     }
 
     /// The script, and the part of `rest` that is its arguments.

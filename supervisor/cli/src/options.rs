@@ -1,5 +1,6 @@
 //! Options that several commands share.
 
+mod policies;
 mod session;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use vivarium_config::{self as config, Config, Host, Sources};
 use super::exit::{Exit, Failure};
 use super::print;
 
+pub(super) use policies::PolicyOptions;
 pub(super) use session::{CheckpointOptions, EnvOption, HomeOptions, SessionOptions, named, pairs};
 
 const CONFIGURATION: &str = "Configuration; `vivarium config show` prints the values in effect";

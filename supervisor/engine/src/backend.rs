@@ -20,6 +20,7 @@ pub mod ids;
 pub mod inspect;
 pub mod linux;
 pub mod program;
+pub mod wasm;
 
 pub trait Backend: std::fmt::Debug + Send + Sync {
     /// Whether this backend can work here at all.

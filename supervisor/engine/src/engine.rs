@@ -48,6 +48,7 @@ mod approvals;
 mod assist;
 mod builds;
 mod calls;
+mod code_policies;
 mod contexts;
 mod create;
 mod egress;
@@ -55,6 +56,7 @@ mod environment;
 mod error;
 mod execute;
 mod files;
+mod hidden;
 mod homes;
 mod idempotency;
 mod images;
@@ -68,6 +70,7 @@ mod processes;
 mod reaper;
 mod reload;
 mod request;
+mod runtimes;
 mod sampler;
 mod scrape;
 mod start;
@@ -125,6 +128,7 @@ struct Inner {
     administration: Administration,
     builds: builds::Builds,
     earlier_templates: images::EarlierTemplates,
+    inspections: hidden::Inspections,
     transfers: TransferLimiter,
     watchers: TransferLimiter,
     keys: Arc<Keys>,

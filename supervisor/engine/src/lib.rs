@@ -11,6 +11,7 @@ pub mod backend;
 mod backoff;
 pub mod budget;
 pub mod cgroup;
+mod code_policy;
 mod descriptors;
 pub mod egress;
 mod engine;
@@ -32,6 +33,7 @@ pub mod template;
 mod tool_servers;
 pub mod usage;
 
+pub use code_policy::contradictions;
 #[cfg(any(test, feature = "testing"))]
 pub use engine::testing;
 pub use engine::{

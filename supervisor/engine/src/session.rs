@@ -20,6 +20,7 @@ use vivarium_protocol::outcome::Cause;
 use vivarium_protocol::policy::{Limits, Network};
 
 use crate::cgroup::Scope;
+use crate::code_policy::HeldTo;
 use crate::egress::SessionEgress;
 use crate::settings::Settings;
 use crate::template::memory::TemplateMemory;
@@ -140,6 +141,8 @@ pub struct Session {
     stores: OnceLock<SessionStores>,
     spec: OnceLock<SessionSpec>,
     before: OnceLock<suspension::Before>,
+    /// What its code is held to.
+    held_to: OnceLock<HeldTo>,
     /// The settings that held when it was made.
     settings: OnceLock<Arc<Settings>>,
     started: watch::Sender<Option<Result<(), Failure>>>,
@@ -195,6 +198,7 @@ impl Session {
             stores: OnceLock::new(),
             spec: OnceLock::new(),
             before: OnceLock::new(),
+            held_to: OnceLock::new(),
             settings: OnceLock::new(),
             started: watch::Sender::new(None),
             ended: Arc::default(),
@@ -232,6 +236,14 @@ impl Session {
     /// Notes the settings that its limits and times come from, and which it keeps.
     pub fn was_made_under(&self, settings: &Arc<Settings>) {
         self.settings.get_or_init(|| Arc::clone(settings));
+    }
+
+    pub(crate) fn is_held_to(&self, held_to: HeldTo) {
+        self.held_to.get_or_init(|| held_to);
+    }
+
+    pub(crate) fn held_to(&self) -> Option<&HeldTo> {
+        self.held_to.get()
     }
 
     pub fn settings(&self) -> Option<&Arc<Settings>> {

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use vivarium_api_types::CheckpointMode;
-use vivarium_api_types::{ListenAddr, PolicySource};
+use vivarium_api_types::{CodePolicySpec, ListenAddr, PolicySource};
 pub use vivarium_audit::{Fsync, OnFull, Settings as Audit};
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::{Limits, Network};
+pub use vivarium_protocol::runtime::Runtime;
 use vivarium_protocol::units::Limit;
 
 mod approval;
@@ -265,6 +266,8 @@ pub struct Sandbox {
     pub require: Option<Vec<Layer>>,
     /// What a session may use unless its request says less.
     pub limits: Limits,
+    /// What code is held to, unless its environment, session or request says more.
+    pub code_policy: CodePolicySpec,
     /// What a session can reach unless its request says otherwise.
     pub network: Network,
     pub allowed_networks: Vec<Network>,
@@ -291,7 +294,9 @@ impl Sandbox {
     /// The key that switches a layer off, by itself or with what it is built on.
     pub fn disabled_by(&self, layer: Layer) -> Option<&'static str> {
         let is_listed = |layer: &Layer| self.disable_layers.contains(layer);
-        if self.mode == Mode::Off {
+        if layer == Layer::Wasm {
+            None // It is the kernel.
+        } else if self.mode == Mode::Off {
             Some("sandbox.mode")
         } else if is_listed(&layer) || layer.needs().iter().any(is_listed) {
             Some("sandbox.disable_layers")
@@ -340,10 +345,17 @@ pub struct Session {
     pub pool_memory_pressure_percent: u8,
 }
 
+/// Whether this can be the name of a distribution, in any of its forms.
+pub fn is_distribution_name(name: &str) -> bool {
+    vivarium_packages::name::normalized(name).is_some()
+}
+
 /// `[environments.<name>]`
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The interpreter; the first `python3` on PATH that sessions can read if not given.
+    /// What its kernels are.
+    pub runtime: Runtime,
+    /// The interpreter, or the engine's program; the first `python3` on PATH that sessions can read if not given.
     pub interpreter: Option<PathBuf>,
     /// Further host directories bound read-only at the same path.
     pub read_paths: Vec<PathBuf>,
@@ -354,6 +366,10 @@ pub struct Environment {
     pub images: bool,
     /// Whether its code may not call functions of its client's.
     pub refuses_tools: bool,
+    /// What its code is held to, with what `[sandbox]` says.
+    pub code_policy: CodePolicySpec,
+    /// Distributions that its sessions do not have.
+    pub hidden: Vec<String>,
     pub preimport: Vec<String>,
     /// Code that the template runs after that.
     pub warmup: String,

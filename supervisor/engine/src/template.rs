@@ -1,4 +1,4 @@
-//! Templates: for each environment a warmed Python that kernels are forked from.
+//! Templates: for each environment a warmed Python that kernels are forked from, or an instance of the engine.
 //!
 //! A template is a process of the daemon's user, `vivarium-agent template`, that has imported what
 //! the environment names. The supervisor builds it, asks it now and then whether it is there, and
@@ -63,7 +63,7 @@ pub struct Build {
 pub struct Programs {
     /// By what images find them again, if they are kept for those.
     pub hash: Option<Hash>,
-    /// The library, if it is not the installed one.
+    /// The library, if it is not the installed one; the compiled component of runtime `wasm`.
     pub library: Option<Arc<OwnedFd>>,
 }
 
@@ -125,6 +125,11 @@ pub struct Template {
 }
 
 impl Template {
+    /// None, for a session that is not to have what this one has in memory.
+    pub fn none(&self) -> Self {
+        Self::new(&self.environment)
+    }
+
     pub fn new(environment: &str) -> Self {
         Self {
             environment: environment.to_owned(),
@@ -215,7 +220,10 @@ impl Template {
         if self.suspicion.raised.load(Ordering::Acquire) {
             return None;
         }
-        if !self.wanted.borrow().as_ref().is_some_and(|build| suits(&build.order.env, env)) {
+        // A guest of the engine is made before it is in any environment, be its kernel executed or forked.
+        let fits =
+            |build: &Build| build.order.interpreter.wasm.is_some() || suits(&build.order.env, env);
+        if !self.wanted.borrow().as_ref().is_some_and(fits) {
             return None;
         }
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()

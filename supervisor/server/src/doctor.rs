@@ -79,9 +79,7 @@ pub async fn examine(configured: &Settings) -> Diagnosis {
             let ok = host.layers.iter().all(|report| report.status == Status::Enforced);
             let starts = match configured.sandbox.mode {
                 Mode::On => ok,
-                Mode::Auto | Mode::Off => {
-                    below_floor(&configured.sandbox, &host.layers).next().is_none()
-                }
+                Mode::Auto | Mode::Off => below_floor(&configured.sandbox, &host.layers).is_empty(),
             };
             let offered = |report: Report| Offered {
                 disabled_by: configured.sandbox.disabled_by(report.layer),

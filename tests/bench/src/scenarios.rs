@@ -29,6 +29,8 @@ mod stdout;
 mod suspend;
 mod sustained;
 mod terminal;
+mod wasm;
+mod work;
 
 use clap::ValueEnum;
 
@@ -53,6 +55,8 @@ pub enum Scenario {
     Terminal,
     Dialects,
     Calls,
+    Work,
+    Wasm,
     Ports,
     Egress,
     Packages,
@@ -96,6 +100,8 @@ pub(super) async fn measure(plan: Plan, only: &[Scenario]) -> Result<Report, Ben
             Scenario::Terminal => terminal::measure(&context).await,
             Scenario::Dialects => dialects::measure(&context).await,
             Scenario::Calls => calls::measure(&context).await,
+            Scenario::Work => work::measure(&context).await,
+            Scenario::Wasm => wasm::measure(&context).await,
             Scenario::Ports => ports::measure(&context).await,
             Scenario::Egress => egress::measure(&context).await,
             Scenario::Packages => packages::measure(&context).await,

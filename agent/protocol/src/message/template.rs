@@ -1,4 +1,5 @@
-//! Messages to and from a template's process, the zygote: a warmed Python that forks kernels.
+//! Messages to and from a template's process, the zygote: a warmed Python that forks kernels, or the
+//! program of runtime `wasm` with an instance that is ready.
 //!
 //! Supervisor and zygote share one socket. Each session's launcher shares another with the zygote, made
 //! by the supervisor; [`ToZygote`] and [`FromZygote`] use that. What belongs to one session (its policy,
@@ -14,8 +15,8 @@ use crate::outcome::{KernelEnd, Usage};
 use crate::policy::{Interpreter, Policy};
 
 /// The supervisor's first message to a template. With it go, as `SCM_RIGHTS`, the agent's library,
-/// which the template loads, and, where there is one, the user namespace that holds the
-/// subordinate ids: only from there can the sessions be entered that are made in it.
+/// which the template loads, or, with runtime `wasm`, the compiled component; and, where there is one, the
+/// user namespace that holds the subordinate ids: only from there can the sessions be entered that are made in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartTemplate {
     /// [`crate::PROTOCOL_VERSION`] of the supervisor.

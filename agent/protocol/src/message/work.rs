@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-use super::{ExecutionNumber, ReprLimits};
+use super::{CodePolicy, ExecutionNumber, ReprLimits};
 use crate::leaf::ContextNumber;
 
 /// A file to put into the session.
@@ -36,6 +36,8 @@ pub enum Work {
         /// (`SCM_RIGHTS`): the end to write calls to, and the end to read answers from. The agent hands
         /// both to the kernel, and knows nothing of what goes over them.
         tools: bool,
+        /// What Python itself holds it to.
+        policy: Box<CodePolicy>,
     },
     /// A process beside the kernel, under the same restrictions.
     Command(CommandSpec),
@@ -55,7 +57,7 @@ pub enum Work {
 impl Work {
     /// Code without a file name.
     #[must_use]
-    pub const fn code(code: String) -> Self {
+    pub fn code(code: String) -> Self {
         Self::Code {
             code,
             filename: String::new(),
@@ -63,6 +65,7 @@ impl Work {
             env: Vec::new(),
             repr: ReprLimits::IPYTHON,
             tools: false,
+            policy: Box::default(),
         }
     }
 

@@ -16,8 +16,13 @@ fn a_kernel_is_not_ready_without_a_report_of_every_layer() {
     let FromAgent::KernelReady { context, generation, origin, mut protection } = ready() else {
         return;
     };
+    let engine = Report::enforced(Layer::Wasm, "");
+    let with_engine = [&protection[..], std::slice::from_ref(&engine)].concat();
+    let twice = [&with_engine[..], std::slice::from_ref(&engine)].concat();
+    let whole = FromAgent::KernelReady { context, generation, origin, protection: with_engine };
+    assert!(Sequence::default().accept(&whole).is_ok());
     protection.swap(0, 1);
-    for protection in [vec![], protection] {
+    for protection in [vec![], protection, vec![engine], twice] {
         let message = FromAgent::KernelReady { context, generation, origin, protection };
         assert!(Sequence::default().accept(&message).is_err(), "{message:?}");
     }
@@ -34,6 +39,7 @@ fn done(execution: ExecutionNumber) -> FromAgent {
         stderr_dropped: 0,
         usage: Usage::default(),
         changes: crate::message::Changes::default(),
+        account: crate::outcome::Account::default(),
     }
 }
 

@@ -23,6 +23,10 @@ pub(crate) enum WireError {
     UnknownCompletion(u8),
     #[error("the kernel sent a display of unknown kind {0}")]
     UnknownDisplayKind(u8),
+    #[error("the kernel sent an account that is none: {0}")]
+    BadAccount(String),
+    #[error("the kernel sent {0} with what no policy of that asks for")]
+    Unasked(String),
     #[error("the kernel sent {frame} while {phase}")]
     OutOfTurn { frame: String, phase: String },
 }

@@ -1,7 +1,10 @@
 //! Taking one frame apart. Every length is bounded before what it announces is copied.
 
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
 use vivarium_protocol::message::{Completion, ExecutionNumber};
-use vivarium_protocol::outcome::{Display, DisplayKind, Exception, MimePart, Value};
+use vivarium_protocol::outcome::{Account, Display, DisplayKind, Exception, MimePart, Value};
 
 use super::{FromKernel, WireError};
 
@@ -10,6 +13,12 @@ pub(super) const TEXT_MAX_BYTES: usize = 1 << 20;
 const NAME_MAX_BYTES: usize = 4 << 10;
 const MESSAGE_MAX_BYTES: usize = 64 << 10;
 const TRACEBACK_MAX_BYTES: usize = 256 << 10;
+
+/// Of an account, as in `agent/python/core/wire.py`: its JSON, distinct events, calls of `print`, and values of a call.
+const ACCOUNT_MAX_BYTES: usize = 256 << 10;
+const AUDIT_EVENTS_MAX: usize = 257;
+const PRINTS_MAX: usize = 1000;
+const PRINT_VALUES_MAX: usize = 64;
 
 /// The most representations of one value.
 const MIME_PARTS_MAX: usize = 64;
@@ -24,9 +33,10 @@ pub(super) fn parse(body: &[u8]) -> Result<FromKernel, WireError> {
         4 => parse_done,
         5 => |fields: &mut Fields<'_>| Ok(FromKernel::Started { execution: fields.execution()? }),
         6 => parse_display,
+        7 => parse_account,
         unknown => return Err(WireError::UnknownType(unknown)),
     };
-    let frame = ["READY", "VALUE", "EXCEPTION", "DONE", "STARTED", "DISPLAY"]
+    let frame = ["READY", "VALUE", "EXCEPTION", "DONE", "STARTED", "DISPLAY", "ACCOUNT"]
         .get(usize::from(kind).wrapping_sub(1))
         .copied()
         .unwrap_or("unknown");
@@ -83,9 +93,34 @@ fn parse_done(fields: &mut Fields<'_>) -> Result<FromKernel, WireError> {
         0 => Completion::Ok,
         1 => Completion::Error,
         2 => Completion::Interrupted,
+        3 => Completion::WorkLimit,
         unknown => return Err(WireError::UnknownCompletion(unknown)),
     };
     Ok(FromKernel::Done { execution, completion })
+}
+
+fn parse_account(fields: &mut Fields<'_>) -> Result<FromKernel, WireError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Noted {
+        work: Option<u64>,
+        audit_events: Option<BTreeMap<String, u64>>,
+        #[serde(default)]
+        prints: Vec<Vec<String>>,
+    }
+    let execution = fields.execution()?;
+    let text = fields.string("account", ACCOUNT_MAX_BYTES)?;
+    let bad = |what: &str| WireError::BadAccount(what.to_owned());
+    let Noted { work, audit_events, prints } =
+        serde_json::from_str(&text).map_err(|error| bad(&error.to_string()))?;
+    if audit_events.as_ref().is_some_and(|events| events.len() > AUDIT_EVENTS_MAX) {
+        return Err(bad("more audit events than there may be"));
+    }
+    if prints.len() > PRINTS_MAX || prints.iter().any(|values| values.len() > PRINT_VALUES_MAX) {
+        return Err(bad("more printed values than there may be"));
+    }
+    let audit_events = audit_events.map(|events| events.into_iter().collect());
+    Ok(FromKernel::Account { execution, account: Account { work, audit_events, prints } })
 }
 
 /// What is left of a frame's fields.

@@ -3,12 +3,14 @@
 
 use proptest::prelude::{any, prop, prop_assert};
 use vivarium_protocol::frame::TooLarge;
-use vivarium_protocol::message::{CommandSpec, ReprLimits};
+use vivarium_protocol::message::{CommandSpec, Noted, ReprLimits};
 use vivarium_protocol::outcome::{DisplayKind, MimePart};
 
 use super::parse::TEXT_MAX_BYTES;
 
 use super::*;
+
+mod policies;
 
 const MAX: usize = 4 << 20;
 
@@ -49,6 +51,10 @@ fn started(execution: u64) -> Vec<u8> {
 
 fn done(execution: u64, completion: u8) -> Vec<u8> {
     frame(4, &[&execution.to_le_bytes()[..], &[completion]].concat())
+}
+
+fn account(execution: u64, json: &str) -> Vec<u8> {
+    frame(7, &[&execution.to_le_bytes()[..], &string(json.as_bytes())].concat())
 }
 
 fn decode(bytes: &[u8]) -> Result<Vec<FromKernel>, WireError> {
@@ -131,19 +137,20 @@ fn encoded_requests_match_the_documented_frames() {
         env,
         repr,
         tools: false,
+        policy: Box::default(),
     };
     let limits = b"\x03\0\0\0\x02\x01\0\0\xff\xff\xff\xff\0\0\0\0";
     let frame = [
-        b"\x2c\0\0\0\x01\x07\0\0\0\0\0\0\0".as_slice(),
+        b"\x30\0\0\0\x01\x07\0\0\0\0\0\0\0".as_slice(),
         limits,
-        b"\x01\0\0\0f\0\0\0\0\0\0\0\0\x02\0\0\0\xc3\xa9",
+        b"\x01\0\0\0f\0\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0\xc3\xa9",
     ];
     assert_eq!(encoded(code(None, vec![])), frame.concat());
     let frame = [
-        b"\x38\0\0\0\x01\x07\0\0\0\0\0\0\0".as_slice(),
+        b"\x3c\0\0\0\x01\x07\0\0\0\0\0\0\0".as_slice(),
         limits,
         b"\x01\0\0\0f\x01\0\0\0.",
-        b"\x01\0\0\0\x01\0\0\0a\x02\0\0\0bc\x02\0\0\0\xc3\xa9",
+        b"\x01\0\0\0\x01\0\0\0a\x02\0\0\0bc\0\0\0\0\x02\0\0\0\xc3\xa9",
     ];
     assert_eq!(encoded(code(Some(""), vec![("a".into(), "bc".into())])), frame.concat());
     assert_eq!(encode_work(7, &Work::Command(CommandSpec::default())), None);
@@ -175,7 +182,7 @@ fn invalid_frames_are_refused_with_the_reason() {
         (frame(1, &[0]), "the kernel's READY frame has 1 bytes after its end"),
         (frame(4, &[0; 8]), "the kernel's DONE frame ends within its completion"),
         (frame(4, &[0; 10]), "the kernel's DONE frame has 1 bytes after its end"),
-        (done(1, 3), "the kernel sent the unknown completion 3"),
+        (done(1, 4), "the kernel sent the unknown completion 4"),
         (display(1, 5, b"", &[]), "the kernel sent a display of unknown kind 5"),
         (
             display(1, 2, b"", &[(b"text/plain", b"x")]),
@@ -233,7 +240,7 @@ proptest::proptest! {
     #[test]
     fn random_bytes_never_panic(
         frames in prop::collection::vec(
-            (any::<bool>(), 0_u8..8, prop::collection::vec(0_u8..7, 0..64)),
+            (any::<bool>(), 0_u8..9, prop::collection::vec(0_u8..7, 0..64)),
             0..8,
         ),
         cut in 1_usize..40,
@@ -279,20 +286,26 @@ proptest::proptest! {
 fn executions_take_their_turn() {
     let mut turn = Turn::default();
     follow(&mut turn, &frame(1, &[])).unwrap();
-    turn.sent(1);
+    turn.sent(1, Noted::default());
     let shown = || display(1, 0, b"", &[]);
     let all = [started(1), shown(), value(1, b"2", &[]), shown(), done(1, 0)];
     follow(&mut turn, &all.concat()).unwrap();
-    turn.sent(2);
+    turn.sent(2, Noted::default());
     follow(
         &mut turn,
         &[started(2), exception(2, b"", b""), display(2, 3, b"", &[]), done(2, 1)].concat(),
     )
     .unwrap();
-    turn.sent(3);
+    turn.sent(3, Noted::default());
     follow(&mut turn, &[started(3), exception(3, b"", b""), done(3, 2)].concat()).unwrap();
-    turn.sent(4);
+    turn.sent(4, Noted::default());
     follow(&mut turn, &done(4, 0)).unwrap();
+    turn.sent(5, Noted { max_work: Some(1), ..Noted::default() });
+    let raised = [started(5), exception(5, b"", b""), account(5, "{}"), done(5, 3)].concat();
+    follow(&mut turn, &raised).unwrap();
+    turn.sent(6, Noted::default());
+    follow(&mut turn, &[started(6), value(6, b"2", &[]), account(6, "{}"), done(6, 0)].concat())
+        .unwrap();
 }
 
 #[test]
@@ -350,13 +363,28 @@ fn frames_out_of_turn_are_refused() {
         ),
         (
             Some(5),
+            [started(5), exception(5, b"", b""), account(5, "{}"), done(5, 0)].concat(),
+            "DONE (Ok) of execution 5 while execution 5 was running and had given its account",
+        ),
+        (
+            Some(5),
+            [started(5), account(5, "{}"), account(5, "{}")].concat(),
+            "ACCOUNT of execution 5 while execution 5 was running and had given its account",
+        ),
+        (
+            Some(5),
+            [started(5), account(4, "{}")].concat(),
+            "ACCOUNT of execution 4 while execution 5 was running",
+        ),
+        (
+            Some(5),
             [done(5, 0), done(5, 0)].concat(),
             "DONE (Ok) of execution 5 while nothing was running",
         ),
     ] {
         let mut turn = Turn::default();
         if let Some(execution) = sent {
-            turn.sent(execution);
+            turn.sent(execution, Noted::default());
         }
         let complained = follow(&mut turn, &bytes).unwrap_err().to_string();
         assert_eq!(complained, format!("the kernel sent {complaint}"));

@@ -8,7 +8,7 @@ use vivarium_protocol::leaf::{FIRST_CONTEXT, Leaf};
 use vivarium_protocol::message::{
     Changes, Completion, ExecutionNumber, Failure, FromAgent, SpawnNumber, Stream, WindowSize, Work,
 };
-use vivarium_protocol::outcome::{KernelEnd, Usage};
+use vivarium_protocol::outcome::{Account, KernelEnd, Usage};
 use vivarium_protocol::stream::StreamError;
 
 use super::Session;
@@ -144,6 +144,7 @@ impl Session<'_> {
             stderr_dropped,
             usage,
             changes,
+            account: Account::default(),
         })
     }
 
@@ -195,6 +196,7 @@ impl Session<'_> {
             stderr_dropped: 0,
             usage: Usage::default(),
             changes: Changes::default(),
+            account: Account::default(),
         })
     }
 

@@ -110,6 +110,7 @@ impl Session<'_> {
         end: KernelEnd,
         lifetime: Usage,
     ) -> Result<(), Failure> {
+        self.read_refusal(number)?;
         let kernel = self.contexts.get(&number).map(|context| &context.kernel);
         let end = match (end, kernel.and_then(Kernel::pid).map(usage::state)) {
             (KernelEnd::Unseen, Some(ProcessState::Zombie(status))) => children::end(status),
@@ -136,6 +137,21 @@ impl Session<'_> {
             self.send_kernel_exited(number, end, usage)?;
         }
         if closing { self.context_closed(number) } else { self.start_next_kernels() }
+    }
+
+    /// Reads why a kernel that has ended could not be started, if it said so and nobody has read it yet.
+    fn read_refusal(&mut self, number: ContextNumber) -> Result<(), Failure> {
+        let Some(KernelContext { kernel, .. }) = self.contexts.get_mut(&number) else {
+            return Ok(());
+        };
+        match kernel.read_refusal() {
+            Some(failed) if !self.ever_ready && number == FIRST_CONTEXT => return Err(failed),
+            Some(failed) => {
+                kernel.kill_reason.get_or_insert(KernelEnd::NotStarted(failed.to_string()));
+            }
+            None => {}
+        }
+        Ok(())
     }
 
     /// Kills what a kernel left that has ended, and waits until it is gone: all that is in its leaf. Without

@@ -15,8 +15,9 @@ use nix::sys::signal::Signal;
 use vivarium_protocol::discard;
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
 use vivarium_protocol::message::{
-    Changes, Completion, Execute, ExecutionNumber, Failure, FromAgent, ImageStep, Work,
+    Changes, Completion, Execute, ExecutionNumber, Failure, FromAgent, ImageStep, Noted, Work,
 };
+use vivarium_protocol::outcome::Account;
 
 /// Seconds by which RLIMIT_CPU, the kernel's last resort, comes after our own limit.
 const RLIMIT_SLACK_SECS: u64 = 5;
@@ -48,6 +49,8 @@ pub(super) struct RunningExecution {
     pub(super) cpu_before_us: u64,
     /// When CPU time is next checked; `None` when it is not limited, or its end was reported already.
     pub(super) next_cpu_check: Option<Instant>,
+    /// What its policy noted, once it has ended.
+    account: Account,
 }
 
 impl Session<'_> {
@@ -135,6 +138,7 @@ impl Session<'_> {
             held: false,
             cpu_before_us,
             next_cpu_check,
+            account: Account::default(),
         });
         self.control.send(&FromAgent::Started { execution })?;
         for output in &mut kernel.outputs {
@@ -143,7 +147,7 @@ impl Session<'_> {
                 self.control.send(&FromAgent::Output { execution, stream, data })?;
             }
         }
-        kernel.submit(execution, &frame);
+        kernel.submit(execution, Noted::of(&work), &frame);
         Ok(())
     }
 
@@ -180,6 +184,13 @@ impl Session<'_> {
         }
     }
 
+    pub(super) fn note_account(&mut self, context: ContextNumber, account: Account) {
+        let context = self.contexts.get_mut(&context);
+        if let Some(running) = context.and_then(|context| context.running.as_mut()) {
+            running.account = account;
+        }
+    }
+
     /// This code, if it runs.
     pub(super) fn code_mut(&mut self, execution: ExecutionNumber) -> Option<&mut RunningExecution> {
         let mut contexts = self.contexts.values_mut();
@@ -211,6 +222,7 @@ impl Session<'_> {
             stderr_dropped,
             usage,
             changes,
+            account: running.account,
         })?;
         self.start_pending()
     }

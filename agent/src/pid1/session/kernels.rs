@@ -85,6 +85,10 @@ impl Session<'_> {
                 self.drain_output(context)?;
                 self.control.send(&FromAgent::Exception { execution, exception })
             }
+            FromKernel::Account { account, .. } => {
+                self.note_account(context, account);
+                Ok(())
+            }
             FromKernel::Done { completion, .. } => self.finish(context, completion),
         }
     }

@@ -213,6 +213,23 @@ fn a_kernel_that_can_not_be_started_ends_no_other() {
     });
 }
 
+/// The launcher may say that a process has ended before anybody has read why.
+#[test]
+fn what_a_kernel_reported_before_its_end_is_told_although_its_end_is_read_first() {
+    let name = "what_a_kernel_reported_before_its_end_is_told_although_its_end_is_read_first";
+    Outside::run(name, |mut outside, _kernel, _first| {
+        outside.send(&ToAgent::OpenContext { context: 1 }, Some(&FakeLeaf::new()));
+        let mut refused = outside.spawned();
+        let report = UnixStream::from(refused.fds.pop().unwrap());
+        let failed = SpawnReport::Failed(failure("start a process", "there is no memory"));
+        stream::send(&report, &failed, MAX_SMALL_FRAME_BYTES).unwrap();
+        drop(report);
+        outside.session.kernel_ended(1, KernelEnd::Exited(1), Usage::default()).unwrap();
+        let (context, None, KernelEnd::NotStarted(why)) = outside.recv_exit() else { panic!() };
+        assert!(context == 1 && why.contains("there is no memory"), "{why}");
+    });
+}
+
 #[test]
 fn code_waits_for_the_kernel_of_its_own_context() {
     Outside::run("code_waits_for_the_kernel_of_its_own_context", |mut outside, kernel, _| {

@@ -6,6 +6,7 @@ use std::process::Command;
 use vivarium_protocol::layer::{Intent, Layer, Plan};
 use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::policy::{CgroupPlacement, CpuCores, Interpreter, Limits, Network, Policy};
+use vivarium_protocol::runtime::WasmEngine;
 use vivarium_protocol::units::Limit;
 
 use super::super::{Context, HostFacts};
@@ -38,6 +39,7 @@ pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Con
         isolate: Vec::new(),
         program: Vec::new(),
         version: String::new(),
+        wasm: None,
     };
     let policy = Policy {
         plan,
@@ -53,6 +55,7 @@ pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Con
         ids: None,
         passt: None,
         stores: Vec::new(),
+        hidden_paths: Vec::new(),
     };
     let host = HostFacts {
         uid: nix::unistd::getuid().as_raw(),
@@ -60,6 +63,16 @@ pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Con
         ..HostFacts::default()
     };
     Context { policy, host, program: None, leaf: Leaf::FIRST, stores: Vec::new() }
+}
+
+/// What an interpreter has that is an engine.
+pub(crate) fn engine() -> WasmEngine {
+    WasmEngine {
+        name: "wasmtime 48".into(),
+        holds: "all".into(),
+        missing: String::new(),
+        runner: None,
+    }
 }
 
 /// A cgroup's leaf of the agent, and the cgroup of all other leaves, with every limit.

@@ -34,7 +34,8 @@ impl Rule {
 pub(super) fn of(context: &Context) -> Result<Vec<Rule>, LayerError> {
     let host = list(context).into_iter().map(|(path, rights)| Rule { path, rights });
     let workdir = context.policy.inner_workdir();
-    let own = Rule { path: workdir.to_owned(), rights: owned() };
+    let rights = if context.is_wasm() { scratch() } else { owned() };
+    let own = Rule { path: workdir.to_owned(), rights };
     // Unlike the host's paths this one must be there.
     if own.open()?.is_none() {
         let operation = format!("open the workdir {}", workdir.display());
@@ -57,16 +58,20 @@ fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
     let mut allow = |paths: &[&str], rights: BitFlags<AccessFs>| {
         list.extend(paths.iter().map(|path| (PathBuf::from(path), rights)));
     };
-    allow(system_paths::READ_EXECUTE, run());
     allow(system_paths::DEVICES, AccessFs::ReadFile.into());
     allow(WRITABLE_DEVICES, device());
-    allow(&[system_paths::SYS_CPU], read());
+    if !context.is_wasm() {
+        allow(system_paths::READ_EXECUTE, run());
+        allow(&[system_paths::SYS_CPU], read());
+    }
     if context.applies(Layer::Mounts) {
         // The new root, for listing only. All that is below it and not the mounts layer's own empty
         // directories is listed in a rule that allows as much.
         allow(&["/"], AccessFs::ReadDir.into());
-        // The session's own /etc, with what is in `system_paths::ETC`.
-        allow(&["/etc"], read());
+        if !context.is_wasm() {
+            // The session's own /etc, with what is in `system_paths::ETC`.
+            allow(&["/etc"], read());
+        }
         // All of /proc, as a rule names an inode: /proc/self of a child that has not started yet
         // is another directory, and can not be named. It is the session's own /proc, without
         // the processes of others, and with its dangerous entries masked.
@@ -75,7 +80,9 @@ fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         // The session's own, and which of them is the caller's. The filter refuses to type into one.
         allow(&[system_paths::TERMINALS, system_paths::OWN_TERMINAL], device() | AccessFs::ReadDir);
     } else {
-        allow(system_paths::ETC, read());
+        if !context.is_wasm() {
+            allow(system_paths::ETC, read());
+        }
         allow(system_paths::HOST_PROC, AccessFs::ReadFile.into());
         // The kernel's own directory and no other, so not its children's either: the host's
         // /proc shows the daemon and its neighbours.
@@ -85,9 +92,18 @@ fn list(context: &Context) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         list.push((store.target.clone(), if store.read_only { run() } else { owned() }));
     }
     list.push((policy.interpreter.path.clone(), run()));
-    list.push((one_python::directory(policy), run()));
     let more = policy.interpreter.prefixes.iter().chain(&policy.read_paths);
-    list.extend(more.map(|path| (path.clone(), run())));
+    if context.is_wasm() {
+        // Of what the program reads, its libraries' directories have the loader that it is started by. And there
+        // is what runs commands.
+        let engine = policy.interpreter.wasm.as_ref();
+        let runner = engine.and_then(|engine| engine.runner.as_ref());
+        let runs = |path: &PathBuf| path.is_dir() || Some(path) == runner;
+        list.extend(more.map(|path| (path.clone(), if runs(path) { run() } else { read() })));
+    } else {
+        list.push((one_python::directory(policy), run()));
+        list.extend(more.map(|path| (path.clone(), run())));
+    }
     list
 }
 
@@ -142,6 +158,11 @@ fn open(path: &Path, rights: BitFlags<AccessFs>) -> Result<Option<Allow>, LayerE
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use vivarium_protocol::policy::Network;
+
+    use super::super::fixture;
     use super::*;
 
     /// Each right that is not named is denied.
@@ -160,6 +181,36 @@ mod tests {
         assert_eq!(owned() | to_make | AccessFs::IoctlDev, all);
         assert_eq!(scratch() | AccessFs::Execute, owned());
         assert!(!scratch().contains(AccessFs::Execute));
+    }
+
+    /// Of runtime `wasm` the program, what runs commands, and the directories of libraries if there are any.
+    #[test]
+    fn only_an_engines_programs_and_their_libraries_are_executed() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = |name: &str| dir.path().join(name);
+        fs::create_dir(own("lib")).unwrap();
+        fs::write(own("program"), "").unwrap();
+        fs::write(own("data"), "").unwrap();
+        fs::write(own("runner"), "").unwrap();
+        let layers = [Layer::Mounts, Layer::Landlock];
+        let mut context = fixture::context(&layers, Network::None, dir.path());
+        let interpreter = &mut context.policy.interpreter;
+        interpreter.path = own("program");
+        interpreter.prefixes = ["program", "runner", "lib", "data"].map(own).to_vec();
+        let executable = |context: &Context| -> BTreeSet<PathBuf> {
+            let rules = of(context).unwrap().into_iter();
+            rules.filter(|it| it.rights.contains(AccessFs::Execute)).map(|it| it.path).collect()
+        };
+        let of_python = executable(&context);
+        assert!(of_python.contains(&own("data")) && of_python.contains(dir.path()), "control");
+        let mut engine = fixture::engine();
+        context.policy.interpreter.wasm = Some(engine.clone());
+        assert_eq!(executable(&context), ["lib", "program"].map(own).into());
+        engine.runner = Some(own("runner"));
+        context.policy.interpreter.wasm = Some(engine);
+        assert_eq!(executable(&context), ["lib", "program", "runner"].map(own).into());
+        let data = of(&context).unwrap().into_iter().find(|it| it.path == own("data"));
+        assert_eq!(data.unwrap().rights, read());
     }
 
     #[test]

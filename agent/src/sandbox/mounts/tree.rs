@@ -170,7 +170,7 @@ pub(super) fn seal(path: &Path) -> Result<(), LayerError> {
 }
 
 /// Opens a directory to name it: O_PATH of open(2).
-fn open_path(path: &Path) -> io::Result<fs::File> {
+pub(super) fn open_path(path: &Path) -> io::Result<fs::File> {
     OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(path)
 }
 

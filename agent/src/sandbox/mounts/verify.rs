@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::StoreMount;
 
-use super::EMPTY;
 use super::proc::MASKED_FILES;
+use super::{EMPTY, hidden};
 use crate::sandbox::{Context, LayerError, proc_file, system_paths};
 
 /// How the kernel writes `hidepid=ptraceable` in a line of mountinfo.
@@ -62,6 +62,10 @@ pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
     let text = proc_file::read(path)?;
     let policy = &context.policy;
     check(&policy.workdir.to_string_lossy(), &policy.stores, &text)?;
+    if context.is_wasm() {
+        check_no_exec(&policy.workdir, &text)?;
+    }
+    hidden::verify(context)?;
     if context.program.is_none() {
         verify_own_program()?;
     }
@@ -129,6 +133,18 @@ fn check(workdir: &str, stores: &[StoreMount], mountinfo: &str) -> Result<(), La
     Ok(())
 }
 
+/// Checks that nothing at this mount can be executed.
+fn check_no_exec(point: &Path, mountinfo: &str) -> Result<(), LayerError> {
+    let mut mounts = mountinfo.lines().filter_map(Mount::parse);
+    match mounts.rfind(|mount| mount.path() == point) {
+        Some(mount) if mount.has("noexec") => Ok(()),
+        other => {
+            let options = other.map(|mount| mount.options.join(",")).unwrap_or_default();
+            Err(LayerError::not_in_force(format!("noexec on {}", point.display()), options))
+        }
+    }
+}
+
 /// What is to be shown through overlayfs, and is not.
 fn not_isolated(context: &Context, mountinfo: &str) -> Vec<String> {
     let mounts: Vec<_> =
@@ -168,8 +184,6 @@ fn is_masked(point: &str) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::path::Path;
-
     use vivarium_protocol::policy::Network;
 
     use super::*;
@@ -216,6 +230,16 @@ mod tests {
         }
         assert!(check("/elsewhere", &[], &mountinfo(&SESSION)).is_err(), "/workspace is writable");
         assert!(check("/workspace", &[], "garbled").is_err());
+    }
+
+    #[test]
+    fn a_mount_from_which_something_can_be_executed_is_named() {
+        let mounts = mountinfo(&SESSION);
+        check_no_exec(Path::new("/tmp"), &mounts).unwrap();
+        for point in ["/workspace", "/nonexistent"] {
+            let failed = check_no_exec(Path::new(point), &mounts).err().map(|it| it.to_string());
+            assert!(failed.is_some_and(|it| it.contains(&format!("noexec on {point}"))));
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::ffi::{c_int, c_long};
 use super::Profile;
 use super::calls::fchmodat2 as FCHMODAT2;
 use super::rules::{Condition, Rules, any, bits, differs, equal, is_null, masked, one, one_of};
+use crate::sys::HELD_PROGRAM;
 
 /// The calls looked at, all of them allowed to some extent.
 pub(super) const CHECKED: &[c_long] = &[
@@ -60,7 +61,7 @@ pub(super) fn rules(call: c_long, profile: Profile) -> Rules {
         libc::SYS_fadvise64 => files::advice(),
         libc::SYS_fchmod => files::mode(1),
         libc::SYS_fchmodat | FCHMODAT2 => files::mode(2),
-        libc::SYS_fcntl => files::control(),
+        libc::SYS_fcntl => files::control(profile.wasm),
         libc::SYS_openat => files::open(2, 3),
         libc::SYS_preadv2 | libc::SYS_pwritev2 => files::vectored(),
         #[cfg(target_arch = "x86_64")]
@@ -68,6 +69,12 @@ pub(super) fn rules(call: c_long, profile: Profile) -> Rules {
         #[cfg(target_arch = "x86_64")]
         libc::SYS_open => files::open(1, 2),
         libc::SYS_clone => clone(),
+        // The engine's program: its descriptor closes with it, and RLIMIT_NOFILE keeps every other from its
+        // number. Of an absolute path execveat(2) ignores the descriptor, and a filter cannot see the path: the
+        // program forbids itself the call before anything else, and until then mounts and Landlock bound it.
+        libc::SYS_execveat => {
+            vec![vec![equal(0, bits(HELD_PROGRAM)), equal(4, bits(libc::AT_EMPTY_PATH))]]
+        }
         libc::SYS_ioctl => one_of(1, IOCTLS),
         // Pages that processes of different sessions would share tell of each other by time.
         // MADV_PAGEOUT takes what others have read of a file from memory.
@@ -82,6 +89,10 @@ pub(super) fn rules(call: c_long, profile: Profile) -> Rules {
         libc::SYS_mknod => files::make_node(1),
         // Asking only: setting it switches off address space randomisation, among others.
         libc::SYS_personality => one(equal(0, u32::MAX)),
+        libc::SYS_prctl if profile.wasm => {
+            let more = [equal(0, bits(libc::PR_SET_SECCOMP)), equal(1, libc::SECCOMP_MODE_FILTER)];
+            [one_of(0, PRCTLS.map(bits)), vec![more.to_vec()]].concat()
+        }
         libc::SYS_prctl => one_of(0, PRCTLS.map(bits)),
         libc::SYS_prlimit64 => own_limits(),
         libc::SYS_setrlimit => one(no_core_limit(0)),
@@ -214,7 +225,7 @@ const IOCTLS: [u32; 35] = [
 ];
 
 /// Options that libraries set for themselves. Not here: PR_SET_MM, PR_SET_SECCOMP (see
-/// seccomp(2) in the list of calls), PR_SET_PTRACER, PR_SET_MEMORY_MERGE (shared pages tell
+/// seccomp(2) in the list of calls; the program of runtime `wasm` may, and forbids it by that), PR_SET_PTRACER, PR_SET_MEMORY_MERGE (shared pages tell
 /// other tenants' contents by time), PR_SCHED_CORE, PR_SET_IO_FLUSHER, PR_MCE_KILL.
 const PRCTLS: [c_int; 28] = [
     libc::PR_SET_PDEATHSIG,

@@ -158,6 +158,21 @@ pub(super) const NOT_IMPLEMENTED_HERE: &[Call] = calls! { SYS_inotify_init };
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const NOT_IMPLEMENTED_HERE: &[Call] = &[];
 
+/// What is on a session's list and a kernel of runtime `wasm` is refused: its program was started, makes no
+/// process or thread, connects to nothing, and signals nobody but, by a timer, itself. Tenant code asks for none of this, as WASI
+/// has no word for it; whoever gets out of the engine is to find none of it either.
+const NOT_IN_WASM: &[Call] = calls! {
+    SYS_accept SYS_accept4 SYS_bind SYS_clone SYS_connect SYS_execve SYS_kill SYS_listen
+    SYS_memfd_create SYS_mknodat SYS_pidfd_open SYS_pidfd_send_signal SYS_rt_sigqueueinfo
+    SYS_rt_tgsigqueueinfo SYS_sendmmsg SYS_setpgid SYS_setsid SYS_setsockopt SYS_signalfd4
+    SYS_socket SYS_socketpair SYS_splice SYS_tee SYS_tgkill SYS_tkill
+};
+
+#[cfg(target_arch = "x86_64")]
+const NOT_IN_WASM_HERE: &[Call] = calls! { SYS_fork SYS_mknod SYS_signalfd SYS_vfork };
+#[cfg(not(target_arch = "x86_64"))]
+const NOT_IN_WASM_HERE: &[Call] = &[];
+
 /// The highest number that was thought about. Whatever is above does not exist, as far as the
 /// tenant can see: ENOSYS is what a libc that knows it falls back from.
 pub(super) const NEWEST: c_long = SYS_mseal;
@@ -204,6 +219,16 @@ pub(super) fn allowed() -> impl Iterator<Item = Call> {
 
 pub(super) fn not_implemented() -> impl Iterator<Item = Call> {
     NOT_IMPLEMENTED.iter().chain(NOT_IMPLEMENTED_HERE).copied()
+}
+
+pub(super) fn not_in_wasm() -> impl Iterator<Item = Call> {
+    let other = [XATTRS, NOT_IN_WASM_HERE].into_iter().flatten();
+    NOT_IN_WASM.iter().chain(other).copied()
+}
+
+/// How many a kernel of runtime `wasm` is allowed, with the one that starts its program.
+pub(super) fn count_in_wasm() -> usize {
+    count() + 1 - not_in_wasm().count()
 }
 
 /// How many calls are allowed, with those that are so by argument or have no effect.

@@ -59,7 +59,7 @@ type Decide<'a> = &'a dyn Fn(c_long) -> (Rules, c_int);
 
 /// The filter for a session of this profile: built once, and inherited by what is forked then.
 pub(super) fn session(profile: Profile) -> Result<&'static BpfProgram, ProgramError> {
-    static BUILT: [Built; 8] = [const { Built::new() }; 8];
+    static BUILT: [Built; 16] = [const { Built::new() }; 16];
     let built = BUILT.get(profile.index()).ok_or(ProgramError::Profile(profile))?;
     built.get_or_build(|| build(profile))
 }
@@ -89,11 +89,14 @@ impl Built {
 pub(super) fn build(profile: Profile) -> Result<BpfProgram, ProgramError> {
     let flush = if profile.own_files { Leaf::Errno(0) } else { Leaf::Allow };
     let whole_flushes = calls::WHOLE_FLUSHES.iter().filter(|_| profile.own_files);
+    let start = (libc::SYS_execveat, Leaf::Arguments(libc::SYS_execveat));
+    let of_wasm = each(calls::not_in_wasm(), EPERM).chain([start]).filter(|_| profile.wasm);
     let answers = each(calls::allowed(), Leaf::Allow)
         .chain(each(calls::not_implemented(), ENOSYS))
         .chain(each(calls::FLUSHES.iter().copied(), flush))
         .chain(each(whole_flushes.copied(), flush))
-        .chain(arguments::CHECKED.iter().map(|call| (*call, Leaf::Arguments(*call))));
+        .chain(arguments::CHECKED.iter().map(|call| (*call, Leaf::Arguments(*call))))
+        .chain(of_wasm);
     let decide = |call| (arguments::rules(call, profile), arguments::refusal(call));
     compile(answers, EPERM, ENOSYS, &decide)
 }

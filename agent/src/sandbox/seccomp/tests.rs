@@ -15,6 +15,7 @@ use super::super::landlock::fixture;
 use super::{Profile, Seccomp, arguments, calls, program};
 
 mod by_argument;
+mod wasm;
 
 #[cfg(target_arch = "x86_64")]
 const OURS: u32 = 0xc000_003e;
@@ -63,7 +64,8 @@ fn run(program: &BpfProgram, mut data: Vec<u32>, arguments: [u64; 6]) -> u32 {
 }
 
 const fn full(network: Network) -> Profile {
-    Profile { internet: !matches!(network, Network::None), own_files: true, own_pids: true }
+    let internet = !matches!(network, Network::None);
+    Profile { internet, own_files: true, own_pids: true, wasm: false }
 }
 
 fn call(number: c_long, arguments: [u64; 6]) -> u32 {
@@ -88,7 +90,7 @@ pub(super) fn with(index: usize, value: u64) -> [u64; 6] {
 #[test]
 fn each_profile_has_a_filter_of_its_own() {
     let places: BTreeSet<_> = Profile::all().map(Profile::index).collect();
-    assert!(places.into_iter().eq(0..8));
+    assert!(places.into_iter().eq(0..16));
     program::prepare().unwrap();
     for profile in Profile::all() {
         let (kept, built) = (program::session(profile).unwrap(), program::build(profile).unwrap());

@@ -9,6 +9,7 @@ import type {
   Limits,
   Network,
   OutputSpec,
+  Policies,
   PtySize,
   ReprLimits,
   SessionState,
@@ -59,8 +60,10 @@ export function followed<T extends OutcomeForm>(options: T): T {
   return { ...options, maxOutputChars: undefined, keep: undefined, answer: undefined };
 }
 
-/** What code may call. */
+/** What code may call, and what Python itself holds it to. */
 interface CallableTools {
+  /** Policies of the language, such as `{ max_work: 1_000_000 }`; `hidden` is for sessions, `modules` and `names` for code. */
+  policies?: Policies | undefined;
   /**
    * Functions of this process that the code can call: `from vivarium import tools; tools.NAME(…)`. They
    * may be async, and their arguments are untrusted.
@@ -486,6 +489,7 @@ function toolFields(options: CallableTools, tools: ToolSet): object {
     throw new TypeError("toolServers is a list of names");
   }
   return {
+    ...options.policies,
     tools: tools.declared(),
     tools_as_globals: options.toolsAsGlobals || undefined,
     tool_servers: options.toolServers && Array.from(options.toolServers),

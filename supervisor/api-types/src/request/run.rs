@@ -8,7 +8,10 @@ use vivarium_protocol::policy::Network;
 
 use super::{FileSpec, OutputSpec, ReprSpec};
 use crate::schema;
-use crate::{AnswerForm, ApprovalSpec, Keep, LimitsSpec, MaxChars, ToolSpec};
+use crate::{
+    AnswerForm, ApprovalSpec, AuditEventsSpec, Echo, ImportsSpec, JsonText, Keep, LimitsSpec,
+    MaxChars, Preset, ToolSpec,
+};
 
 /// Code or a command to run in a session of its own, which ends with it: `code`, `argv` or
 /// `shell`.
@@ -130,6 +133,44 @@ pub struct RunRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 16)]
     pub tool_servers: Vec<String>,
+    /// Policies of the language by one name, `compute`, `files`, `network` or `full`: what holds that
+    /// the fields below do not say. Policies only tighten those of the environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Preset>,
+    /// The most work, in ticks: backward jumps, function starts and generator resumes of its own
+    /// code. Needs Python 3.12.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub max_work: Option<u64>,
+    /// Which modules its code may import itself: `allow` or `deny`.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::object::optional"
+    )]
+    pub imports: Option<ImportsSpec>,
+    /// Counts Python's audit events (PEP 578), and raises an error for those in `deny`.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::object::optional"
+    )]
+    pub audit_events: Option<AuditEventsSpec>,
+    /// Whose values are shown: of the `last` expression if not given, of `all`, or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo: Option<Echo>,
+    /// Whether the answer has the values that were printed, in `prints`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prints: Option<bool>,
+    /// Modules that its code can import, and no other: objects of JSON by name, whose members are the
+    /// module's names. At most 64, of 1 MiB together.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "crate::scalar::unique_map"
+    )]
+    #[schema(value_type = BTreeMap<String, Object>)]
+    pub modules: BTreeMap<String, JsonText>,
     /// End it, and its session, when the client goes away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_on_disconnect: bool,

@@ -34,7 +34,10 @@ pub struct EnvironmentInfo {
     /// The configured environment that a built one is on top of; null if it is a configured one itself.
     #[serde(default)]
     pub base: Option<String>,
-    /// Path on the host; of a built environment its base's.
+    /// `cpython`, or `wasm`: CPython in a WebAssembly engine
+    #[serde(default)]
+    pub runtime: String,
+    /// Path on the host; of a built environment its base's, and of runtime `wasm` the engine's program.
     pub interpreter: String,
     /// Such as `3.11.2`.
     pub python_version: String,

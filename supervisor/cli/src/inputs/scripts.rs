@@ -72,13 +72,17 @@ pub(super) fn setup(name: &str, arguments: &[String], input: &Input) -> Option<E
         code.push('\n');
         code.push_str(&OPEN_INPUT.replace("NAME", pipe));
     }
-    Some(ExecutionRequest::Code(ExecuteRequest { code, ..ExecuteRequest::default() }))
+    Some(ExecutionRequest::Code(Box::new(ExecuteRequest { code, ..ExecuteRequest::default() })))
 }
 
 /// What is executed after code whose session ends with it.
 pub(super) fn end(file: Option<&str>, timeout_ms: Option<u64>) -> ExecutionRequest {
     let code = END.replace("NAME", &file.map_or_else(|| "None".to_owned(), literal));
-    ExecutionRequest::Code(ExecuteRequest { code, timeout_ms, ..ExecuteRequest::default() })
+    ExecutionRequest::Code(Box::new(ExecuteRequest {
+        code,
+        timeout_ms,
+        ..ExecuteRequest::default()
+    }))
 }
 
 /// Whether code reads its standard input, as far as one can tell by looking at it.

@@ -213,12 +213,12 @@ impl ReadEvalLoop<'_> {
 
     /// What executes code.
     pub(super) fn request(&self, code: &str) -> ExecutionRequest {
-        ExecutionRequest::Code(ExecuteRequest {
+        ExecutionRequest::Code(Box::new(ExecuteRequest {
             code: code.to_owned(),
             context: self.context.clone(),
             timeout_ms: self.timeout.map(milliseconds),
             ..Default::default()
-        })
+        }))
     }
 
     /// Runs code and shows its events. Ctrl-C interrupts the code; if that goes on, the next Ctrl-C

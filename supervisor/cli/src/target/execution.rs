@@ -13,8 +13,8 @@ use crate::exit::Failure;
 
 #[derive(Debug, Clone)]
 pub(crate) enum ExecutionRequest {
-    Code(ExecuteRequest),
-    Command(CommandRequest),
+    Code(Box<ExecuteRequest>),
+    Command(Box<CommandRequest>),
 }
 
 impl ExecutionRequest {
@@ -53,7 +53,7 @@ impl ExecutionRequest {
     /// A request to run this code, with no options.
     #[cfg(test)]
     pub(crate) fn code(code: String) -> Self {
-        Self::Code(ExecuteRequest { code, ..ExecuteRequest::default() })
+        Self::Code(Box::new(ExecuteRequest { code, ..ExecuteRequest::default() }))
     }
 }
 
@@ -120,7 +120,7 @@ impl Target {
     ) -> Result<String, Failure> {
         match self {
             Self::Embedded(engine) => {
-                let request = ExecutionRequest::Command(command);
+                let request = ExecutionRequest::Command(Box::new(command));
                 let handle = start_embedded(engine, session, request, false, false).await?;
                 Ok(handle.execution_id().unwrap_or_default())
             }
@@ -157,10 +157,10 @@ async fn start_embedded(
     let options = ExecutionOptions { response, ..ExecutionOptions::default() };
     let handle = match request {
         ExecutionRequest::Code(code) => {
-            engine.start_code(DEFAULT_TENANT, session, code, create, options).await
+            engine.start_code(DEFAULT_TENANT, session, *code, create, options).await
         }
         ExecutionRequest::Command(command) => {
-            engine.start_command(DEFAULT_TENANT, session, command, options).await
+            engine.start_command(DEFAULT_TENANT, session, *command, options).await
         }
     };
     Ok(handle?)

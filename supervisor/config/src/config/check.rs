@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use vivarium_api_types::ListenAddr;
-use vivarium_engine::settings::{Mode, Settings, Tenant, TenantToken};
+use vivarium_engine::settings::{Environment, Mode, Runtime, Settings, Tenant, TenantToken};
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
 
@@ -39,6 +39,10 @@ pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
             }
         }
     }
+    errors.extend(
+        vivarium_engine::contradictions(settings)
+            .map(|(environment, field, why)| (format!("environments.{environment}.{field}"), why)),
+    );
     errors.extend(settings.egress_errors());
     errors.extend(settings.packages_errors());
     let webhook = &settings.approval.webhook;
@@ -62,8 +66,31 @@ pub(crate) fn check(settings: &Settings) -> Vec<(String, String)> {
             let path = format!("environments.{name}.pool_low");
             errors.push((path, format!("{low} is more than the pool_size of {size}")));
         }
+        let of_interpreters = unfit_for(environment).into_iter();
+        errors.extend(of_interpreters.map(|key| {
+            let why = "not available in runtime wasm: take it out, or use runtime \"cpython\"";
+            (format!("environments.{name}.{key}"), why.to_owned())
+        }));
     }
     errors
+}
+
+/// The keys of an environment that its runtime has no use for.
+fn unfit_for(environment: &Environment) -> Vec<&'static str> {
+    let has = |is_there, key| Some(key).filter(|_| is_there);
+    match environment.runtime {
+        Runtime::Cpython => Vec::new(),
+        Runtime::Wasm => [
+            has(environment.images, "images"),
+            has(!environment.preimport.is_empty(), "preimport"),
+            has(!environment.warmup.is_empty(), "warmup"),
+            has(!environment.read_paths.is_empty(), "read_paths"),
+            has(!environment.hidden.is_empty(), "hidden"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+    }
 }
 
 /// What does not fit together of a tenant's own values and those of all.
@@ -87,6 +114,9 @@ fn of_tenant(settings: &Settings, name: &str, tenant: &Tenant) -> Vec<(String, S
     {
         errors.push((path(&format!("sandbox.{limit}")), reason));
     }
+    let of_all: Vec<_> = vivarium_engine::contradictions(settings).collect();
+    let new = vivarium_engine::contradictions(&own).filter(|error| !of_all.contains(error));
+    errors.extend(new.map(|(_, field, why)| (path(&format!("sandbox.{field}")), why)));
     let both = [inconsistent(&own), inconsistent(settings)];
     let [own, of_all] = both;
     let new = own.into_iter().filter(|error| !of_all.contains(error));

@@ -40,6 +40,8 @@ pub enum Kind {
     Texts,
     /// Several absolute paths.
     Paths,
+    /// A table of lists.
+    Table,
     /// Tables, each with its own keys.
     Tables,
 }
@@ -63,6 +65,9 @@ impl Kind {
                     .map(|item| Value::Text(item.to_owned()))
                     .collect(),
             ),
+            // As in the file.
+            Self::Table => toml::de::DeValue::parse(text)
+                .map_or_else(|_| as_text(), |value| Value::from_toml(value.get_ref())),
             _ => as_text(),
         }
     }
@@ -86,6 +91,7 @@ impl fmt::Display for Kind {
             Self::DurationOrUnlimited => "duration or \"unlimited\"",
             Self::Texts => "list of strings",
             Self::Paths => "list of absolute paths",
+            Self::Table => "table",
             Self::Tables => "list of tables",
         })
     }

@@ -4,6 +4,7 @@
 mod approval;
 mod audit;
 mod builds;
+mod code_policy;
 mod dialects;
 mod e2b;
 mod egress;
@@ -148,6 +149,7 @@ pub(crate) fn blank() -> Settings {
                 max_output_bytes: Limit::Unlimited,
                 max_result_bytes: Limit::Unlimited,
             },
+            code_policy: Default::default(),
             network: Network::None,
             allowed_networks: Vec::new(),
             network_fallback: Network::None,

@@ -82,6 +82,8 @@ fn every_limit_has_a_key_of_its_name() {
     let keys = keys::of(Section::Sandbox).iter();
     let keys: BTreeSet<_> = keys
         .filter(|key| matches!(key.kind, key::Kind::Limit | key::Kind::Cores))
+        // Of the language, and not of the sandbox.
+        .filter(|key| key.name != "max_work")
         .map(|key| key.name)
         .collect();
     assert!(limits.keys().eq(&keys), "{limits:?} {keys:?}");
@@ -284,6 +286,14 @@ fn inconsistent_settings_are_refused() {
     refused("[session]\npool_memory_pressure_percent = 101\n", "from 1 to 100");
     refused("[environments.a]\npool_size = 2\npool_low = 3\n", "3 is more than the pool_size of 2");
     refused("[environments.a]\npool_low = 1\n", "1 is more than the pool_size of 0");
+    for line in ["images = true", "preimport = [\"json\"]", "read_paths = [\"/srv/a\"]"] {
+        let (key, _) = line.split_once(' ').unwrap();
+        let of = |runtime| format!("[environments.a]\nruntime = \"{runtime}\"\n{line}\n");
+        refused(&of("wasm"), &format!("environments.a.{key}: not available in runtime wasm"));
+        resolve(&file(&of("cpython"))).unwrap();
+    }
+    refused("[environments.a]\nruntime = \"pypy\"\n", "cpython");
+    refused("[sandbox]\ndisable_layers = [\"wasm\"]\n", "no layer of the host");
     refused("[server]\nruntime_dir = \"/a\"\nstate_dir = \"/a\"\n", "two directories");
 }
 

@@ -95,15 +95,16 @@ impl Value {
         }
     }
 
+    pub(crate) fn table(&self) -> Result<&[(String, Self)], ValueError> {
+        match self {
+            Self::Table(entries) => Ok(entries),
+            other => Err(other.not("a table")),
+        }
+    }
+
     pub(crate) fn tables(&self) -> Result<Vec<&[(String, Self)]>, ValueError> {
         match self {
-            Self::List(items) => items
-                .iter()
-                .map(|item| match item {
-                    Self::Table(entries) => Ok(entries.as_slice()),
-                    other => Err(other.not("a table")),
-                })
-                .collect(),
+            Self::List(items) => items.iter().map(Self::table).collect(),
             other => Err(other.not("a list of tables")),
         }
     }

@@ -36,6 +36,7 @@ fn question(session: &str, code: &str) -> Question {
             env: vec![],
             repr: ReprLimits::IPYTHON,
             tools: false,
+            policy: Box::default(),
         },
         files: vec![],
         outputs: vec![],
@@ -47,6 +48,7 @@ fn question(session: &str, code: &str) -> Question {
         context: None,
         asked_tools: Default::default(),
         tools: None,
+        asked_policy: Default::default(),
         approval: None,
     };
     of_execution(&who, 1, &spec)

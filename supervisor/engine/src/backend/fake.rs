@@ -218,6 +218,7 @@ impl FakeAgent {
             stdout_dropped: 0,
             stderr_dropped: 0,
             usage,
+            account: Default::default(),
             changes: Changes::default(),
         };
         self.send(message).await;

@@ -26,6 +26,8 @@ const MAX_ANSWER_BYTES: u64 = 8 << 20;
 pub enum InspectError {
     #[error("inspect the interpreter {}: {reason}", path.display())]
     Failed { path: PathBuf, reason: String },
+    #[error("the program of runtime wasm, {}: {reason}", path.display())]
+    Wasm { path: PathBuf, reason: String },
     #[error(
         "no python3 on PATH can be used: {tried} (name one in environments.<name>.interpreter)"
     )]
@@ -40,13 +42,67 @@ struct Answer {
     prefixes: Vec<PathBuf>,
     isolate: Vec<PathBuf>,
     program: String,
+    /// Where the distributions are that were asked about.
+    hidden: Vec<PathBuf>,
+    /// The names of those that it does not have.
+    missing: Vec<String>,
 }
 
-pub async fn inspect(agent: &AgentBinary, path: &Path) -> Result<Interpreter, InspectError> {
+/// What is known of an interpreter.
+#[derive(Debug)]
+pub struct Inspected {
+    pub interpreter: Interpreter,
+    /// Files and directories of the distributions that were to be found.
+    pub hidden: Vec<PathBuf>,
+    /// The names of those that there are none of.
+    pub missing: Vec<String>,
+}
+
+/// Where an interpreter has distributions.
+#[derive(Debug, Deserialize)]
+pub struct Distributions {
+    /// Their files and directories.
+    pub hidden: Vec<PathBuf>,
+    /// The names of those that there are none of.
+    pub missing: Vec<String>,
+}
+
+/// Asks about an interpreter, and where it has these distributions.
+pub async fn inspect(
+    agent: &AgentBinary,
+    path: &Path,
+    distributions: &[String],
+) -> Result<Inspected, InspectError> {
+    let failed = |reason: String| InspectError::Failed { path: path.to_owned(), reason };
+    let answer: Answer = ask(agent, "inspect", path, distributions).await?;
+    let program = STANDARD
+        .decode(answer.program)
+        .map_err(|error| failed(format!("a program that can not be read: {error}")))?;
+    let Answer { path, version, prefixes, isolate, hidden, missing, .. } = answer;
+    let interpreter = Interpreter { path, prefixes, isolate, program, version, wasm: None };
+    Ok(Inspected { interpreter, hidden, missing })
+}
+
+/// Asks where an interpreter has these distributions, and nothing else.
+pub async fn distributions(
+    agent: &AgentBinary,
+    path: &Path,
+    names: &[String],
+) -> Result<Distributions, InspectError> {
+    ask(agent, "distributions", path, names).await
+}
+
+async fn ask<T: serde::de::DeserializeOwned>(
+    agent: &AgentBinary,
+    what: &str,
+    path: &Path,
+    distributions: &[String],
+) -> Result<T, InspectError> {
     let failed = |reason: String| InspectError::Failed { path: path.to_owned(), reason };
     let mut child = Command::new(agent.exec_path())
-        .arg("inspect")
+        .arg(what)
         .arg(path)
+        .args(distributions)
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::null())
@@ -66,16 +122,11 @@ pub async fn inspect(agent: &AgentBinary, path: &Path) -> Result<Interpreter, In
         let complaint = String::from_utf8_lossy(&complaint);
         return Err(failed(complaint.trim().to_owned()));
     }
-    let answer: Answer = serde_json::from_slice(&answer)
-        .map_err(|error| failed(format!("an answer that can not be read: {error}")))?;
-    let program = STANDARD
-        .decode(answer.program)
-        .map_err(|error| failed(format!("a program that can not be read: {error}")))?;
-    let Answer { path, version, prefixes, isolate, .. } = answer;
-    Ok(Interpreter { path, prefixes, isolate, program, version })
+    serde_json::from_slice(&answer)
+        .map_err(|error| failed(format!("an answer that can not be read: {error}")))
 }
 
-async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> {
+pub(super) async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(stream) = stream {
         // What could not be read is missing from the answer, which then does not parse.

@@ -9,7 +9,9 @@ use vivarium_protocol::policy::Network;
 
 use super::builds::Chosen;
 use super::environment::Prepared;
-use super::{DEFAULT_ENVIRONMENT, Engine, EngineError, egress, pools, request, trial};
+use super::{
+    DEFAULT_ENVIRONMENT, Engine, EngineError, code_policies, egress, pools, request, trial,
+};
 use crate::artefacts::Held;
 use crate::memory::{MemoryPolicy, Shortage};
 use crate::observe::Refusal;
@@ -80,7 +82,8 @@ impl Engine {
     ) -> Result<Result<Arc<Session>, Arc<Session>>, EngineError> {
         self.admit_audit().await?;
         let (mut is_read, mut has_room_made, mut has_gate) = (false, false, false);
-        let chosen = self.choose(tenant, spec.environment.as_deref()).await?;
+        let mut chosen = self.choose(tenant, spec.environment.as_deref()).await?;
+        self.check_runtime(tenant, &chosen.name, &spec)?;
         let stores = self.claim_stores(tenant, &spec, &chosen.base).await?;
         let refused = loop {
             let how = (has_gate, resumed.as_ref());
@@ -103,6 +106,10 @@ impl Engine {
                 Err(EngineError::EgressUnavailable(_)) if !has_gate => {
                     self.gate_ready().await?;
                     has_gate = true;
+                }
+                // Nor for an inspection: it has been admitted so far.
+                Err(EngineError::EnvironmentsUnavailable(_)) if chosen.hidden.is_none() => {
+                    chosen.hidden = Some(self.find_hidden(&chosen.base, &spec.hidden).await?);
                 }
                 Err(refused) => break refused,
                 settled => return settled,
@@ -133,7 +140,7 @@ impl Engine {
     fn try_add(
         &self,
         tenant: &str,
-        spec: SessionSpec,
+        mut spec: SessionSpec,
         chosen: &Chosen,
         stores: Option<Arc<StoreLease>>,
         (has_gate, resumed): (bool, Option<&Resumed>),
@@ -141,13 +148,17 @@ impl Engine {
         self.check_admits(tenant)?;
         let asked_for = spec.clone();
         let settings = self.settings_of(tenant);
-        let id = request::id(spec.id)?;
-        let Chosen { name: environment, base, built } = chosen.clone();
+        let id = request::id(spec.id.take())?;
+        let Chosen { name: environment, base, built, hidden } = chosen.clone();
         let prepared = self.environment(&base)?;
         if !settings.allows_environment(tenant, &base) {
             let reason = format!("the operator does not allow this tenant {base:?}");
             return Err(EngineError::invalid("environment", reason));
         }
+        self.check_hidden(chosen, &spec.hidden)?;
+        let is_unasked = !spec.hidden.is_empty() && hidden.is_none();
+        let is_paid = hidden.is_some();
+        let held_to = code_policies::of_session(&settings, prepared, &base, &mut spec)?;
         let has_images =
             self.images().is_ok() && settings.environments.get(&base).is_some_and(|it| it.images);
         let has_tools = !spec.tools.is_empty() || !spec.tool_servers.is_empty();
@@ -190,11 +201,12 @@ impl Engine {
             approval,
         };
         let mut policy = prepared.policy(&settings, limits, network, env);
+        policy.hidden_paths.extend(hidden.into_iter().flatten());
         if let Some(egress) = &egress {
             egress::equip(&mut policy, prepared, egress)?;
         }
         let of_built = || self.built_template(&environment, built.as_ref()?);
-        let template = earlier.or_else(of_built);
+        let template = earlier.or_else(of_built).filter(|_| policy.hidden_paths.is_empty());
         if let Some(built) = &built {
             built.equip(&mut policy, template.is_some());
         }
@@ -218,12 +230,23 @@ impl Engine {
             if resumed.is_none() && self.has_image(tenant, &id) {
                 return Err(EngineError::Conflict(id.clone()));
             }
-            let grant = self.quotas(tenant).session().map_err(EngineError::QuotaExceeded)?;
+            let grant = (!is_paid).then(|| self.quotas(tenant).session()).transpose();
+            let grant = grant.map_err(EngineError::QuotaExceeded)?;
+            if is_unasked {
+                if let Some(grant) = grant {
+                    grant.used();
+                }
+                let reason = "nobody has asked for the files of what is hidden yet".to_owned();
+                return Err(EngineError::EnvironmentsUnavailable(reason));
+            }
             let session = self
                 .take_or_start(identity, adjustable, timing, plan, (has_pool, &base), policy)
                 .map_err(EngineError::NoCapacity)?;
-            grant.used();
+            if let Some(grant) = grant {
+                grant.used();
+            }
             session.was_made_under(&settings);
+            session.is_held_to(held_to);
             session.was_asked_for(asked_for);
             if resumed.is_some() {
                 session.begin_suspension();

@@ -46,6 +46,7 @@ impl Engine {
             context,
             asked_tools: AskedTools::default(),
             tools: None,
+            asked_policy: Default::default(),
             approval: None,
         };
         let handle =

@@ -90,12 +90,16 @@ pub(super) struct Chosen {
     /// The configured environment whose interpreter it has; the same if it is not a built one.
     pub(super) base: String,
     pub(super) built: Option<Arc<Artefact>>,
+    /// Files and directories that the session asks to be without, once they have been found.
+    pub(super) hidden: Option<Vec<PathBuf>>,
 }
 
 impl From<ArtefactError> for EngineError {
     fn from(error: ArtefactError) -> Self {
         match error {
-            ArtefactError::Locked => Self::EnvironmentsUnavailable(error.to_string()),
+            ArtefactError::Locked => {
+                Self::EnvironmentsUnavailable(format!("built environments cannot be had: {error}"))
+            }
             error => Self::Internal(format!(
                 "built environments: {}",
                 vivarium_protocol::error_chain(&error)
@@ -148,7 +152,8 @@ impl Engine {
         asked: Option<&str>,
     ) -> Result<Chosen, EngineError> {
         let name = asked.unwrap_or(DEFAULT_ENVIRONMENT);
-        let configured = || Chosen { name: name.to_owned(), base: name.to_owned(), built: None };
+        let configured =
+            || Chosen { name: name.to_owned(), base: name.to_owned(), built: None, hidden: None };
         // Without a look at the disk for what most sessions have.
         if !self.inner.builds.artefacts.initialized() && self.inner.environments.contains_key(name)
         {
@@ -160,7 +165,7 @@ impl Engine {
         let Some(Named { artefact, .. }) = found else { return Ok(configured()) };
         self.base_of(name, &artefact)?;
         let base = artefact.record.base.clone();
-        Ok(Chosen { name: name.to_owned(), base, built: Some(artefact) })
+        Ok(Chosen { name: name.to_owned(), base, built: Some(artefact), hidden: None })
     }
 
     /// The environment whose interpreter a built one has, if that is still the one that it was built for.
@@ -218,6 +223,7 @@ impl Engine {
             let reason = format!("the operator does not allow this tenant {base:?}");
             return Err(EngineError::invalid("base", reason));
         }
+        self.needs_cpython(&base, "packages are")?;
         if !prepared.plan.applies(Layer::Mounts) {
             let reason = "building needs the mounts layer, which is off here";
             return Err(EngineError::invalid("base", reason));

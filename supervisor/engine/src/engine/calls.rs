@@ -60,6 +60,7 @@ impl Engine {
     }
 
     pub(super) fn check_environment_has_tools(&self, environment: &str) -> Result<(), EngineError> {
+        self.needs_cpython(environment, "tools are")?;
         let settings = self.settings();
         let refuses = settings.environments.get(environment).is_some_and(|it| it.refuses_tools);
         request::may_have_tools(!refuses, &format!("environments.{environment}.tools"))

@@ -34,6 +34,8 @@ pub(super) struct Prepared {
     pub(super) plan: Plan,
     pub(super) protection: Arc<[Report]>,
     pub(super) read_paths: Vec<PathBuf>,
+    /// Of distributions that no session of it has.
+    pub(super) hidden: Vec<PathBuf>,
     pub(super) env: BTreeMap<String, String>,
     pub(super) ids: Option<Arc<IdPool>>,
     pub(super) template: Arc<Template>,
@@ -109,6 +111,7 @@ impl Prepared {
                 prefixes: self.interpreter.prefixes.clone(),
                 isolate: self.interpreter.isolate.clone(),
                 version: self.interpreter.version.clone(),
+                wasm: self.interpreter.wasm.clone(),
                 program: Vec::new(), // it goes as a file
             },
             ca_certificate: None,
@@ -119,6 +122,7 @@ impl Prepared {
             cgroup: None,
             ids: None,
             stores: Vec::new(),
+            hidden_paths: self.hidden.clone(),
         }
     }
 }

@@ -90,10 +90,8 @@ pub enum EngineError {
     /// The session is suspended, or is being suspended or resumed, and what was asked does not resume it.
     #[error("the session {0:?} is suspended: resume it first")]
     Suspended(String),
-    /// There is no image of a session that is awake.
     #[error("the session {0:?} is not suspended, and so has no image: suspend it first")]
     NotSuspended(String),
-    /// Why a session can not be suspended.
     #[error("this session cannot be suspended: {}", texts(.0))]
     NotImageable(Vec<Obstacle>),
     #[error("this session has no checkpoint {0:?}")]
@@ -163,6 +161,8 @@ pub enum EngineError {
     PortTimedOut(NonZeroU16),
     #[error("as many connections to the session's ports are open as may be ({max})")]
     TooManyPortConnections { max: usize },
+    #[error("{what} not available in runtime {runtime}: use an environment with runtime cpython")]
+    NotInRuntime { what: &'static str, runtime: &'static str },
     #[error(transparent)]
     Store(#[from] StoreError),
     /// No such environment was built, or it is not this tenant's.
@@ -185,7 +185,7 @@ pub enum EngineError {
     MayNotBuild,
     #[error("no environment can be built: {0}")]
     NoUv(String),
-    #[error("built environments cannot be had: {0}")]
+    #[error("{0}")]
     EnvironmentsUnavailable(String),
     /// The session's network is `trusted`, and there is no egress gate.
     #[error("no way out for the session: {0}")]
@@ -276,6 +276,7 @@ impl EngineError {
             Self::PortClosed(_) => "port_closed",
             Self::PortTimedOut(_) => "port_timed_out",
             Self::TooManyPortConnections { .. } => "too_many_port_connections",
+            Self::NotInRuntime { .. } => "not_in_runtime",
             Self::Store(error) => error.code(),
             Self::UnknownEnvironment(_) => "unknown_environment",
             Self::BuildRunning(_) => "build_running",

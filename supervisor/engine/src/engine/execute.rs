@@ -306,6 +306,10 @@ impl Engine {
         session_created: bool,
         reservation: Option<Reservation>,
     ) -> Result<ExecutionHandle, EngineError> {
+        if let Work::Command(command) = &spec.work {
+            self.check_command(&session.identity.environment, &command.argv)?;
+        }
+        Self::add_policy(session, &mut spec)?;
         self.add_tools(session, &mut spec).await?;
         let reservation = match reservation {
             // It was for the request's body too, which is gone.

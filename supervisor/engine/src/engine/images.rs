@@ -52,6 +52,7 @@ impl Engine {
         &self,
         session: Arc<Session>,
     ) -> Result<SessionInfo, EngineError> {
+        self.needs_cpython(&session.identity.environment, "images are")?;
         let images = self.images()?;
         session.started().await.map_err(EngineError::NotStarted)?;
         session.checkpoints_kept().await;

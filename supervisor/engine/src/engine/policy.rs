@@ -4,6 +4,7 @@
 //! its difference from them. The tenant's quotas, and the times of its next executions, are as they
 //! are now.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -12,6 +13,7 @@ use vivarium_api_types::{LimitsInfo, PolicyEntry, PolicySource, PolicyValue};
 use vivarium_protocol::policy::Network;
 use vivarium_protocol::units::{Limit, UNLIMITED};
 
+use crate::code_policy::HeldTo;
 use crate::session::{Adjustable, Session};
 use crate::settings::{Approval, ApprovalRule, Overrides, Rate, Settings, Tenant};
 
@@ -66,6 +68,7 @@ pub(super) fn of(now: &Settings, session: &Session) -> Vec<PolicyEntry> {
     let tenant = session.identity.tenant.as_str();
     let made = session.settings().map_or(now, |made| made);
     let mut entries = kept(made, tenant, session);
+    entries.extend(code_policy(made, session));
     entries.extend(approval(now, session));
     entries.extend(current(now, tenant));
     entries
@@ -128,6 +131,52 @@ fn kept(made: &Settings, tenant: &str, session: &Session) -> Vec<PolicyEntry> {
     add("session.interrupt_grace", time(times.interrupt_grace), sources.session("interrupt_grace"));
     add("session.queue_depth", depth, sources.session("queue_depth"));
     add("session.results_kept", time(times.results_kept), sources.session("results_kept"));
+    entries
+}
+
+/// What its code is held to, with what presets stand for; lists only where there is one.
+fn code_policy(made: &Settings, session: &Session) -> Vec<PolicyEntry> {
+    let Some(HeldTo { rules, configured, environment, .. }) = session.held_to() else {
+        return Vec::new();
+    };
+    let sources = Sources::new(made, &session.identity.tenant);
+    let source = |key: &str, is_configured: bool| {
+        let of = |key: &str| match sources.of(&format!("environments.{environment}.{key}")) {
+            PolicySource::Default => sources.sandbox(key),
+            own => own,
+        };
+        match of(key) {
+            _ if !is_configured => PolicySource::Request,
+            PolicySource::Default => of("policy"),
+            own => own,
+        }
+    };
+    let list = |names: &BTreeSet<String>| PolicyValue::List(names.iter().cloned().collect());
+    let mut entries = Vec::new();
+    let mut add = |path: &str, value: PolicyValue, is_configured: bool| {
+        let key = path.split('.').next().unwrap_or(path);
+        let (key, source) = (format!("sandbox.{path}"), source(key, is_configured));
+        entries.push(PolicyEntry { key, value, source });
+    };
+    let work = rules.max_work.map_or_else(|| text(UNLIMITED), PolicyValue::from);
+    add("max_work", work, rules.max_work == configured.max_work);
+    if let Some(names) = &rules.allow {
+        add("imports.allow", list(names), rules.allow == configured.allow);
+    } else if !rules.deny.is_empty() {
+        add("imports.deny", list(&rules.deny), rules.deny == configured.deny);
+    }
+    if let Some(names) = &rules.events {
+        add("audit_events.deny", list(names), rules.events == configured.events);
+    }
+    add("echo", text(rules.echo.into()), rules.echo == configured.echo);
+    let prints = if rules.prints { "true" } else { "false" };
+    add("prints", text(prints), rules.prints == configured.prints);
+    let of_environment = made.environments.get(environment).map_or(&[][..], |it| &it.hidden);
+    let of_session = session.asked_spec().map_or(&[][..], |spec| &spec.hidden);
+    let hidden: BTreeSet<_> = of_environment.iter().chain(of_session).cloned().collect();
+    if !hidden.is_empty() {
+        add("hidden", list(&hidden), of_session.is_empty());
+    }
     entries
 }
 

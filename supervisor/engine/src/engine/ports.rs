@@ -72,6 +72,7 @@ impl Engine {
         id: &str,
     ) -> Result<Arc<Session>, EngineError> {
         let session = self.find(tenant, id)?;
+        self.needs_cpython(&session.identity.environment, "ports are")?;
         let network = match session.identity.network {
             Network::None => Some("\"none\""),
             Network::Loopback | Network::Trusted | Network::Full => None,

@@ -158,6 +158,7 @@ impl Engine {
         }
         for (environment, prepared) in &self.inner.environments {
             to.templates.is_in_state(environment, prepared.template.state().name());
+            to.environments.has_runtime(environment, prepared.interpreter.runtime().into());
             for report in prepared.protection.iter() {
                 to.layers.has_status(environment, report.layer.name(), report.status.into());
             }

@@ -11,17 +11,19 @@ use vivarium_audit::{AuditLog, Event};
 use vivarium_metrics::Metrics;
 use vivarium_protocol::error_chain;
 use vivarium_protocol::layer::{Layer, Report};
+use vivarium_protocol::runtime::Runtime;
 
 use super::administration::Administration;
 use super::environment::Prepared;
+use super::hidden::Inspections;
 use super::{
     Engine, Host, Inner, StartError, builds, homes, pools, reaper, sampler, tenants, trial,
 };
 use crate::approvals::Approvals;
 use crate::backend::id_namespace::{self, IdNamespaceError};
-use crate::backend::inspect::{self, InspectError};
+use crate::backend::inspect::{self, InspectError, Inspected};
 use crate::backend::linux::Linux;
-use crate::backend::{Backend, ids::IdPool};
+use crate::backend::{Backend, ids::IdPool, wasm};
 use crate::budget::Budget;
 use crate::cgroup::{self, Missing, Support};
 use crate::egress::{Accounting, Egress, GateLaunch, tell_webhook};
@@ -88,6 +90,7 @@ impl Engine {
             administration: Administration::default(),
             builds: builds::Builds::default(),
             earlier_templates: super::images::EarlierTemplates::default(),
+            inspections: Inspections::default(),
             keys: Arc::default(),
             transfers: TransferLimiter::default(),
             watchers: TransferLimiter::of_watchers(),
@@ -225,15 +228,24 @@ async fn prepare(
     passt: &Result<Pasta, NoPasta>,
 ) -> Result<Prepared, StartError> {
     let agent = &settings.agent_binary;
+    let hidden = settings.environments.get(name).map_or(&[][..], |it| &it.hidden);
     let bad = |source| StartError::Interpreter { environment: name.to_owned(), source };
+    let runtime = settings.environments.get(name).map(|environment| environment.runtime);
+    if runtime == Some(Runtime::Wasm) {
+        let path = wasm::program(agent, configured);
+        let cache = settings.server.state_dir.join("wasm");
+        let (interpreter, component) = wasm::inspect(&path, &cache).await.map_err(bad)?;
+        let inspected = Inspected { interpreter, hidden: Vec::new(), missing: Vec::new() };
+        return trial::prepare(settings, host, name, inspected, Some(component), passt).await;
+    }
     if let Some(path) = configured {
-        let interpreter = inspect::inspect(agent, &path).await.map_err(bad)?;
-        return trial::prepare(settings, host, name, interpreter, passt).await;
+        let inspected = inspect::inspect(agent, &path, hidden).await.map_err(bad)?;
+        return trial::prepare(settings, host, name, inspected, None, passt).await;
     }
     let mut tried = Vec::new();
     for path in inspect::candidates() {
-        let result = match inspect::inspect(agent, &path).await {
-            Ok(interpreter) => trial::prepare(settings, host, name, interpreter, passt).await,
+        let result = match inspect::inspect(agent, &path, hidden).await {
+            Ok(inspected) => trial::prepare(settings, host, name, inspected, None, passt).await,
             Err(error) => Err(bad(error)),
         };
         match result {

@@ -142,5 +142,8 @@ pub(super) fn build(
         // Without a root of their own workdirs have another path in each session, which memory remembers.
         images: wanted.images && prepared.plan.applies(Layer::Mounts),
     };
-    Build { order, programs: Programs::default(), workdirs, ids: prepared.session_ids() }
+    // The engine's program is linked with the library, and gets its component in the place of that.
+    let library = prepared.interpreter.wasm.as_ref().map(|_| prepared.program.shared());
+    let programs = Programs { hash: None, library };
+    Build { order, programs, workdirs, ids: prepared.session_ids() }
 }

@@ -8,12 +8,14 @@ use std::time::Duration;
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report, Status};
 use vivarium_protocol::message::Failure;
 use vivarium_protocol::outcome::Cause;
-use vivarium_protocol::policy::{Interpreter, Network};
+use vivarium_protocol::policy::Network;
 
 use super::environment::{Prepared, passed_env};
 use super::{Host, StartError};
+use crate::backend::inspect::Inspected;
 use crate::backend::program::ProgramFile;
 use crate::cgroup::Support;
+use crate::code_policy::{self, Refused};
 use crate::observe::Observer;
 use crate::passt::{NoPasta, Pasta};
 use crate::session::{self, Adjustable, Identity, LaunchContext, LaunchPlan, Timing};
@@ -51,12 +53,28 @@ pub(super) async fn prepare(
     settings: &Settings,
     host: &Host,
     name: &str,
-    interpreter: Interpreter,
+    Inspected { interpreter, hidden, missing }: Inspected,
+    component: Option<ProgramFile>,
     passt: &Result<Pasta, NoPasta>,
 ) -> Result<Prepared, StartError> {
     let environment = settings.environments.get(name).cloned().unwrap_or_default();
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        tracing::warn!(
+            environment = name,
+            missing,
+            "distributions to hide are not installed, or do not tell which files are theirs"
+        );
+    }
+    let rules = code_policy::configured(settings, name);
+    if let Err(Refused { field, reason }) =
+        rules.and_then(|rules| rules.check_python(name, &interpreter.version))
+    {
+        tracing::warn!(environment = name, field, reason, "no session can be made of it");
+    }
     let plan = first_plan(settings, host);
-    let program = ProgramFile::new(&interpreter.program)
+    let program = component
+        .map_or_else(|| ProgramFile::new(&interpreter.program), Ok)
         .map_err(|source| StartError::Program { environment: name.to_owned(), source })?;
     let mut prepared = Prepared {
         interpreter,
@@ -65,6 +83,7 @@ pub(super) async fn prepare(
         plan,
         protection: Arc::new([]),
         read_paths: environment.read_paths,
+        hidden,
         template: Arc::new(Template::new(name)),
         ids: if settings.sandbox.mode == Mode::Off { None } else { host.ids.clone() },
         passt: Err(NoPasta::new("it was not tried", "")),
@@ -145,16 +164,19 @@ async fn try_full(
     }
 }
 
-/// The required layers of which nothing holds.
-pub fn below_floor<'a>(
-    sandbox: &Sandbox,
-    protection: &'a [Report],
-) -> impl Iterator<Item = &'a Report> {
+/// The required layers of which nothing holds. The engine is there or not, by the environment's runtime.
+pub fn below_floor(sandbox: &Sandbox, protection: &[Report]) -> Vec<Report> {
     let required = sandbox.required();
-    protection.iter().filter(|report| {
+    let has_engine = protection.iter().any(|report| report.layer == Layer::Wasm);
+    let engine = (required.contains(&Layer::Wasm) && !has_engine).then(|| {
+        let fix = "set its runtime to \"wasm\", or take wasm out of sandbox.require";
+        Report::unavailable(Layer::Wasm, "the environment's runtime is cpython", fix)
+    });
+    let missing = protection.iter().filter(|report| {
         required.contains(&report.layer)
             && matches!(report.status, Status::Unavailable | Status::Off)
-    })
+    });
+    missing.cloned().chain(engine).collect()
 }
 
 /// The same again where it fails, until it fails twice in the same way: what is concluded from it
@@ -232,6 +254,11 @@ pub(super) fn launch_plan(
     observer: Observer,
 ) -> Result<LaunchPlan, crate::recover::WorkdirError> {
     let account = host.budget.of(tenant);
+    // What a template has imported is in the memory of its forks.
+    let template = match policy.hidden_paths.is_empty() {
+        true => Arc::clone(&prepared.template),
+        false => Arc::new(prepared.template.none()),
+    };
     let needs_workdir = !policy.plan.applies(Layer::Mounts);
     let context = LaunchContext {
         backend: Arc::clone(&host.backend),
@@ -245,7 +272,7 @@ pub(super) fn launch_plan(
         workdirs: if needs_workdir { Some(host.workdirs()?) } else { None },
         protection: Arc::clone(&prepared.protection),
         program: prepared.program.clone(),
-        template: Arc::clone(&prepared.template),
+        template,
         results: Arc::clone(&host.results),
         account,
         quotas: host.quotas.of(tenant),
@@ -277,7 +304,7 @@ pub(super) fn judge(
     if mode == Mode::On && missing().next().is_some() {
         return Err(StartError::LayersMissing(missing().cloned().collect()));
     }
-    let absent: Vec<_> = below_floor(sandbox, protection).cloned().collect();
+    let absent = below_floor(sandbox, protection);
     if !absent.is_empty() {
         let is_there = |layer: &&Layer| absent.iter().all(|report| report.layer != **layer);
         let rest: Vec<_> =

@@ -1,5 +1,6 @@
 //! What a session has written to the audit log.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,8 +17,14 @@ use super::{Identity, Session};
 use crate::egress::{Counting, Counts, SessionEgress};
 use crate::observe::{Observer, Printed};
 
-/// The most characters of a tool's name that are recorded: code may give any.
-const MAX_TOOL_CHARS: usize = 64;
+/// The most characters of the name of a tool or an event that are recorded: code may give any.
+const MAX_NAME_CHARS: usize = 64;
+
+/// The most events of Python of an execution that are recorded by name.
+const MAX_AUDIT_EVENTS: usize = 64;
+
+/// What the others are counted as.
+const OTHER: &str = "other";
 
 /// Of an execution, what its lines say of the request.
 #[derive(Debug)]
@@ -26,6 +33,8 @@ pub(super) struct Audited {
     limits: LimitsInfo,
     timeout_ms: u64,
     egress: Option<EgressMark>,
+    /// The events of Python that its policy denies.
+    denied: BTreeSet<String>,
 }
 
 /// What a session had of the egress gate when an execution began.
@@ -107,7 +116,7 @@ pub(super) fn called(identity: &Identity, called: Called<'_>, observer: &Observe
             session: identity.id.clone(),
             execution: called.execution,
             call: called.call,
-            tool: called.tool.chars().take(MAX_TOOL_CHARS).collect(),
+            tool: called.tool.chars().take(MAX_NAME_CHARS).collect(),
             server: called.server.map(str::to_owned),
             arguments_bytes: called.bytes as u64,
             outcome: called.outcome.into(),
@@ -133,9 +142,15 @@ impl Audited {
                 ("command", hash, argv.iter().map(|argument| argument.len() + 1).sum())
             }
         };
+        let denied = match work {
+            Work::Code { policy, .. } => {
+                policy.audit_events.iter().flat_map(|it| it.deny.iter().cloned()).collect()
+            }
+            _ => BTreeSet::new(),
+        };
         let work = WorkHash { kind, code_sha256, code_bytes: code_bytes as u64 };
         let limits = limits.clone().into();
-        Some(Box::new(Self { work, limits, timeout_ms: millis(timeout), egress: None }))
+        Some(Box::new(Self { work, limits, timeout_ms: millis(timeout), egress: None, denied }))
     }
 
     /// It begins: what goes through the gate from now on is its own.
@@ -196,9 +211,11 @@ impl Audited {
                 usage: Usage {
                     cpu_ms: whole(outcome.usage.cpu_ms),
                     memory_peak_bytes: outcome.usage.memory_peak_bytes,
+                    work: outcome.usage.work,
                     stdout_bytes: printed.stdout_bytes,
                     stderr_bytes: printed.stderr_bytes,
                 },
+                audit_events: outcome.audit_events.as_ref().map(|it| counts(it, &self.denied)),
                 egress,
                 stdout: captured(&outcome.stdout),
                 stderr: captured(&outcome.stderr),
@@ -207,10 +224,50 @@ impl Audited {
     }
 }
 
+/// As many as are recorded, those that are denied first: a kernel may tell any.
+fn counts(events: &BTreeMap<String, u64>, denied: &BTreeSet<String>) -> BTreeMap<String, u64> {
+    let (first, rest): (Vec<_>, Vec<_>) =
+        events.iter().partition(|(name, _)| denied.contains(*name));
+    let (mut recorded, mut left_out) = (BTreeMap::new(), 0_u64);
+    for (name, count) in first.into_iter().chain(rest) {
+        let cut: String = name.chars().take(MAX_NAME_CHARS).collect();
+        if cut == OTHER || recorded.contains_key(&cut) || recorded.len() >= MAX_AUDIT_EVENTS {
+            left_out = left_out.saturating_add(*count);
+        } else {
+            recorded.insert(cut, *count);
+        }
+    }
+    if left_out > 0 {
+        recorded.insert(OTHER.to_owned(), left_out);
+    }
+    recorded
+}
+
 fn captured(work: &Work) -> Captured {
     match work {
         Work::Code { code, .. } | Work::Assist { code, .. } => Captured::of(code),
         Work::Image(_) => Captured::of(""),
         Work::Command(CommandSpec { argv, .. }) => Captured::of(&argv.join(" ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn denied_events_are_recorded_among_any_number_of_others() {
+        let mut events: BTreeMap<_, _> = (0..300).map(|n| (format!("a{n:03}"), 1)).collect();
+        events.extend([("z.denied".to_owned(), 2), (OTHER.to_owned(), 5)]);
+        let alike = "x".repeat(MAX_NAME_CHARS);
+        events.extend([(format!("{alike}y"), 3), (format!("{alike}z"), 4)]);
+        let denied = ["z.denied".to_owned(), format!("{alike}z")].into();
+        let recorded = counts(&events, &denied);
+        assert_eq!(recorded.len(), MAX_AUDIT_EVENTS + 1);
+        assert_eq!((recorded["z.denied"], recorded[&alike]), (2, 4));
+        assert_eq!(recorded.values().sum::<u64>(), 300 + 2 + 5 + 3 + 4, "none is lost");
+        assert_eq!(recorded[OTHER], 5 + 3 + 300 - 62);
+        let few = BTreeMap::from([("open".to_owned(), 3)]);
+        assert_eq!(counts(&few, &BTreeSet::new()), few);
     }
 }

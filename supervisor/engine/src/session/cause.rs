@@ -80,7 +80,8 @@ pub(super) fn explain_error(
     }
     // Only tenant code is misled if it raises this itself.
     let is_full = |exception: &Exception| {
-        exception.type_name == "OSError" && exception.message.starts_with(NO_SPACE)
+        exception.type_name == "OSError"
+            && NO_SPACE.iter().any(|text| exception.message.starts_with(text))
     };
     if exception.is_some_and(is_full) {
         let detail = format!(
@@ -105,8 +106,8 @@ fn is_of_network(exception: &Exception) -> bool {
     })
 }
 
-/// `str()` of Python's OSError for ENOSPC begins so.
-const NO_SPACE: &str = "[Errno 28]";
+/// `str()` of Python's OSError for ENOSPC begins so, with Linux's number and that of WASI, where 28 is EINVAL.
+const NO_SPACE: [&str; 2] = ["[Errno 28] No space", "[Errno 51] No space"];
 
 pub(super) fn refusals(limits: &Limits, count: u64) -> String {
     format!("{count} times a new process was refused (max_procs {})", limits.max_procs)
@@ -193,15 +194,18 @@ mod tests {
 
     #[test]
     fn errors_of_a_limit_are_told_from_others() {
-        let full = exception("OSError", "[Errno 28] No space left on device: 'big'");
-        let (cause, detail) = explained(&full, 0);
-        assert_eq!(cause, Some(Cause::DiskLimit));
-        assert!(detail.contains("max_disk_mb 1, max_inodes 64"), "{detail}");
+        for number in [28, 51] {
+            let message = format!("[Errno {number}] No space left on device: 'big'");
+            let (cause, detail) = explained(&exception("OSError", &message), 0);
+            assert_eq!(cause, Some(Cause::DiskLimit));
+            assert!(detail.contains("max_disk_mb 1, max_inodes 64"), "{detail}");
+        }
+        let invalid = exception("OSError", "[Errno 28] Invalid argument");
         let refused = exception("BlockingIOError", "[Errno 11] Resource temporarily unavailable");
         let (cause, detail) = explained(&refused, 2);
         assert_eq!(cause, Some(Cause::PidsLimit));
         assert!(detail.contains("2 times a new process was refused (max_procs 8)"), "{detail}");
-        for other in [refused, exception("ValueError", "[Errno 28]")] {
+        for other in [refused, invalid, exception("ValueError", "[Errno 28]")] {
             assert_eq!(explained(&other, 0), (None, String::new()));
         }
     }

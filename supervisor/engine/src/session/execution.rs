@@ -14,6 +14,7 @@ use super::AwaitedApproval;
 use super::calls::tool::{AskedTools, ToolSet};
 use super::execution_log::LogWriter;
 use crate::budget::Reservation;
+use crate::code_policy::{self, AskedPolicy};
 use crate::quotas::{Exceeded, Slot};
 
 /// What to run, checked.
@@ -39,6 +40,8 @@ pub struct WorkSpec {
     pub asked_tools: AskedTools,
     /// What its code can call, with what its session has.
     pub tools: Option<Arc<ToolSet>>,
+    /// What its request has of policies.
+    pub(crate) asked_policy: AskedPolicy,
     /// What holds for it at least, whatever the rule of its tenant and session.
     pub approval: Option<ApprovalRule>,
 }
@@ -115,6 +118,7 @@ impl WorkSpec {
             context,
             asked_tools: AskedTools::default(),
             tools: None,
+            asked_policy: AskedPolicy::default(),
             approval: None,
         }
     }
@@ -137,7 +141,9 @@ impl WorkSpec {
     /// Bytes that it takes here and on the way to the agent.
     pub fn bytes(&self) -> usize {
         let work = match &self.work {
-            Work::Code { code, filename, env, .. } => code.len() + filename.len() + variables(env),
+            Work::Code { code, filename, env, policy, .. } => {
+                code.len() + filename.len() + variables(env) + code_policy::bytes(policy)
+            }
             Work::Assist { code, .. } => code.len(),
             Work::Image(_) => 0,
             Work::Command(CommandSpec { argv, stdin, env, .. }) => {
@@ -152,7 +158,7 @@ impl WorkSpec {
         let files = self.files.iter().map(|file| file.name.len() + file.data.len() + 16);
         let outputs = self.outputs.iter().map(|output| output.name.len() + 16);
         let tools = self.tools.as_ref().map_or(0, |tools| tools.bytes());
-        work + files.chain(outputs).sum::<usize>() + tools
+        work + files.chain(outputs).sum::<usize>() + tools + self.asked_policy.bytes()
     }
 }
 

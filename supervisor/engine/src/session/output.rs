@@ -3,13 +3,14 @@
 //! The caps are enforced here again, though the agent enforces them: it sits beside tenant code
 //! and is not to be able to fill this process's memory either.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vivarium_api_types::{
     ChangedFile, Display as DisplayInfo, EncodedImage, OutputFile, OutputSpec, Place, ValueInfo,
 };
-use vivarium_protocol::message::{Changes, FileEntry, FromAgent, Stream};
-use vivarium_protocol::outcome::{Display, Exception, Value};
+use vivarium_protocol::message::{Changes, Completion, FileEntry, FromAgent, Noted, Stream};
+use vivarium_protocol::outcome::{Account, Display, Exception, Value};
 use vivarium_protocol::policy::Limits;
 
 use super::execution_log::EventKind;
@@ -35,6 +36,9 @@ const KEPT_WHEN_STREAMED_BYTES: usize = 256 << 10;
 /// What a changed file takes besides its name, in bytes.
 const CHANGE_BYTES: usize = 64;
 
+/// What a value or a count takes besides its text, in bytes.
+const COUNT_BYTES: usize = 32;
+
 /// What has been said about one execution so far.
 #[derive(Debug)]
 pub(super) struct Collector {
@@ -47,6 +51,10 @@ pub(super) struct Collector {
     files: Files,
     changed: Vec<ChangedFile>,
     changed_more: bool,
+    /// What its policies noted.
+    account: Account,
+    /// What they are to note.
+    noted: Noted,
     max_result_bytes: usize,
     /// Of these, what value, displays and files have left.
     left: usize,
@@ -69,6 +77,10 @@ pub(super) struct Collected {
     pub(super) files: Vec<OutputFile>,
     pub(super) files_changed: Vec<ChangedFile>,
     pub(super) files_changed_more: bool,
+    /// What its policies noted.
+    pub(super) work: Option<u64>,
+    pub(super) audit_events: Option<BTreeMap<String, u64>>,
+    pub(super) prints: Option<Vec<Vec<String>>>,
     /// Whether a result was dropped for its size.
     pub(super) oversized: bool,
     /// Whether something was dropped because the daemon had no room for it.
@@ -95,11 +107,23 @@ impl Collector {
             files: Files::new(outputs),
             changed: Vec::new(),
             changed_more: false,
+            account: Account::default(),
+            noted: Noted::default(),
             max_result_bytes,
             left: max_result_bytes,
             oversized: false,
             starved: false,
         }
+    }
+
+    /// For an execution of which this is noted: what is printed is in what is collected then, even if there is none.
+    pub(super) fn noting(self, noted: Noted) -> Self {
+        Self { noted, ..self }
+    }
+
+    /// Whether it may end so, with this account.
+    pub(super) fn permits(&self, completion: Completion, account: &Account) -> bool {
+        self.noted.permits_end(completion) && self.noted.permits(account)
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -142,8 +166,13 @@ impl Collector {
                 self.files.add(file, |bytes| take(left, bytes));
                 None
             }
-            FromAgent::Done { stdout_dropped, stderr_dropped, changes, .. }
-            | FromAgent::KernelExited { stdout_dropped, stderr_dropped, changes, .. } => {
+            FromAgent::Done { stdout_dropped, stderr_dropped, changes, account, .. } => {
+                self.dropped(stdout_dropped, stderr_dropped);
+                self.changed(changes);
+                self.accounted(account);
+                None
+            }
+            FromAgent::KernelExited { stdout_dropped, stderr_dropped, changes, .. } => {
                 self.dropped(stdout_dropped, stderr_dropped);
                 self.changed(changes);
                 None
@@ -235,6 +264,23 @@ impl Collector {
         }
     }
 
+    /// Lists that do not fit are left out, each as a whole.
+    fn accounted(&mut self, Account { work, audit_events, prints }: Account) {
+        let of_events = |(name, _): &(String, u64)| name.len() + COUNT_BYTES;
+        let of_call = |values: &Vec<String>| {
+            values.iter().map(|value| value.len() + COUNT_BYTES).sum::<usize>() + COUNT_BYTES
+        };
+        let events = audit_events.iter().flatten().map(of_events).sum();
+        let printed = prints.iter().map(of_call).sum();
+        self.account.work = work;
+        if self.fits(events) {
+            self.account.audit_events = audit_events;
+        }
+        if self.fits(printed) {
+            self.account.prints = prints;
+        }
+    }
+
     const fn fits(&mut self, bytes: usize) -> bool {
         let fits = take(&mut self.left, bytes);
         self.oversized |= !fits;
@@ -254,6 +300,9 @@ impl Collector {
             files: self.files.finish(),
             files_changed: self.changed,
             files_changed_more: self.changed_more,
+            work: self.account.work,
+            audit_events: self.account.audit_events.map(|counts| counts.into_iter().collect()),
+            prints: self.noted.prints.then_some(self.account.prints),
             oversized: self.oversized,
             starved: self.starved,
         }

@@ -94,10 +94,12 @@ fn digest(who: &Identity, spec: &WorkSpec) -> Hash {
         }
     };
     match &spec.work {
-        Work::Code { code, filename, cwd, env, .. } => {
+        Work::Code { code, filename, cwd, env, policy, .. } => {
             parts.extend([b"code".to_vec(), code.clone().into(), filename.clone().into()]);
             parts.push(format!("{cwd:?}").into());
             add_env(&mut parts, env);
+            // The same code does something else where it is held to less.
+            parts.push(serde_json::to_vec(policy).unwrap_or_default());
         }
         Work::Assist { code, .. } => parts.extend([b"assist".to_vec(), code.clone().into()]),
         Work::Image(_) => parts.push(b"image".to_vec()),

@@ -92,6 +92,7 @@ fn policy() -> Policy {
             isolate: vec![],
             program: vec![],
             version: "3".into(),
+            wasm: None,
         },
         ca_certificate: None,
         env: vec![],
@@ -102,6 +103,7 @@ fn policy() -> Policy {
         ids: None,
         passt: None,
         stores: Vec::new(),
+        hidden_paths: Vec::new(),
     }
 }
 
@@ -239,6 +241,7 @@ fn spec(work: Work, timeout: Duration, cancel_on_disconnect: bool) -> WorkSpec {
         context: None,
         asked_tools: AskedTools::default(),
         tools: None,
+        asked_policy: Default::default(),
         approval: None,
     }
 }
@@ -336,6 +339,17 @@ async fn messages_out_of_turn_end_the_session() {
         "{}",
         outcome.detail
     );
+    bench.is_gone().await;
+}
+
+/// The agent sits beside tenant code, and its own check may have been overcome.
+#[tokio::test]
+async fn ends_that_no_policy_asks_for_end_the_session() {
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
+    let (execution, reply) = bench.running(NEVER).await;
+    bench.agent.done(execution, Completion::WorkLimit).await;
+    let outcome = outcome(reply).await;
+    assert_eq!(verdict(&outcome), (Status::Killed, Some(Cause::Protocol), State::Lost));
     bench.is_gone().await;
 }
 

@@ -36,6 +36,17 @@ const NETWORKS: [Overridable<Sandbox>; 2] = [
     ("allowed_networks", |to, from| to.allowed_networks.clone_from(&from.allowed_networks)),
 ];
 
+const CODE_POLICY: [Overridable<Sandbox>; 6] = [
+    ("policy", |to, from| to.code_policy.policy = from.code_policy.policy),
+    ("max_work", |to, from| to.code_policy.max_work = from.code_policy.max_work),
+    ("imports", |to, from| to.code_policy.imports.clone_from(&from.code_policy.imports)),
+    ("audit_events", |to, from| {
+        to.code_policy.audit_events.clone_from(&from.code_policy.audit_events);
+    }),
+    ("echo", |to, from| to.code_policy.echo = from.code_policy.echo),
+    ("prints", |to, from| to.code_policy.prints = from.code_policy.prints),
+];
+
 const SESSION: [Overridable<Session>; 13] = [
     ("exec_timeout", |to, from| to.exec_timeout = from.exec_timeout),
     ("max_exec_timeout", |to, from| to.max_exec_timeout = from.max_exec_timeout),
@@ -61,9 +72,13 @@ const APPROVAL: [Overridable<Approval>; 6] = [
     ("max_waiting", |to, from| to.max_waiting = from.max_waiting),
 ];
 
+fn of_sandbox() -> impl Iterator<Item = &'static Overridable<Sandbox>> {
+    LIMITS.iter().chain(&NETWORKS).chain(&CODE_POLICY)
+}
+
 /// The keys of `[sandbox]` that a tenant may have values of its own for.
 pub fn overridable_of_sandbox() -> impl Iterator<Item = &'static str> {
-    LIMITS.iter().chain(&NETWORKS).map(|(name, _)| *name)
+    of_sandbox().map(|(name, _)| *name)
 }
 
 /// The keys of `[session]` that a tenant may have values of its own for.
@@ -89,7 +104,7 @@ pub struct Overrides {
 
 impl Overrides {
     fn apply(&self, settings: &mut Settings) {
-        for (name, copy) in LIMITS.iter().chain(&NETWORKS) {
+        for (name, copy) in of_sandbox() {
             if self.sandbox_keys.contains(name) {
                 copy(&mut settings.sandbox, &self.sandbox);
             }

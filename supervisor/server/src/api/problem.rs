@@ -164,6 +164,7 @@ impl From<EngineError> for Problem {
             | EngineError::NoTerminal(_)
             | EngineError::LimitInUse { .. }
             | EngineError::NoPorts { .. }
+            | EngineError::NotInRuntime { .. }
             | EngineError::NotAFile { .. }
             | EngineError::FileRefused { .. }
             | EngineError::FileExists { .. } => StatusCode::CONFLICT,

@@ -77,6 +77,7 @@ mod tests {
         let environment = |state: &str, ready: Option<usize>| EnvironmentInfo {
             name: String::new(),
             base: None,
+            runtime: String::new(),
             interpreter: String::new(),
             python_version: String::new(),
             template: TemplateInfo { state: state.into(), reason: None },

@@ -28,7 +28,7 @@ pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
 
 /// The sizes for each of these counts of idle sessions, and in MB that of a session among the
 /// most.
-async fn grown(
+pub(super) async fn grown(
     counts: &[usize],
     kind: &str,
     config: &str,

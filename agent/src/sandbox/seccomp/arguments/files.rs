@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::super::rules::{Rules, bits, differs, masked, one};
+use super::super::rules::{Rules, bits, differs, equal, masked, one};
 
 /// What gives a program its file's owner or group. Not here: the sticky bit, which directories
 /// for many need and which gives nobody anything. mkdir(2) ignores set-id bits by itself.
@@ -31,9 +31,22 @@ pub(super) fn make_node(mode_argument: u8) -> Rules {
 }
 
 /// Everything but leases, which keep others from opening a file for up to
-/// `/proc/sys/fs/lease-break-time`, and F_NOTIFY, which tells what others do in a directory.
-pub(super) fn control() -> Rules {
-    vec![vec![differs(1, bits(libc::F_SETLEASE)), differs(1, bits(libc::F_NOTIFY))]]
+/// `/proc/sys/fs/lease-break-time`, and F_NOTIFY, which tells what others do in a directory. With runtime
+/// `wasm` nothing either that has a descriptor send signals, to whomever: but for the control socket, which the
+/// program has signal itself before it forbids itself this one too.
+pub(super) fn control(wasm: bool) -> Rules {
+    // asm-generic/fcntl.h; libc does not have them on both architectures.
+    const F_SETSIG: c_int = 10;
+    const F_SETOWN_EX: c_int = 15;
+    const CONTROL: c_int = 3;
+    let mut refused = vec![libc::F_SETLEASE, libc::F_NOTIFY];
+    let mut rules = Rules::new();
+    if wasm {
+        refused.extend([libc::F_SETOWN, F_SETSIG, F_SETOWN_EX]);
+        rules.push(vec![equal(0, bits(CONTROL)), equal(1, bits(libc::F_SETOWN))]);
+    }
+    rules.push(refused.into_iter().map(|command| differs(1, bits(command))).collect());
+    rules
 }
 
 /// Everything but dropping a file from memory, where others use it as well.

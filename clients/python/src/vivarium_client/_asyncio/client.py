@@ -29,6 +29,7 @@ from ..models import (
     VolumeMount,
 )
 from ..models.names import Keep, SessionState
+from ..models.policies import RunPolicies, SessionPolicies
 from .admin import AsyncAdmin
 from .approvals import AsyncApprovals
 from .environments import AsyncEnvironments
@@ -118,6 +119,7 @@ class AsyncClient:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[RunPolicies] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> Outcome:
@@ -152,6 +154,7 @@ class AsyncClient:
             tools_as_globals: Put the tools' names into the code's globals too.
             tool_servers: Names of the operator's servers whose tools the code can call:
                 `tools.SERVER_NAME(…)`.
+            policies: Policies of the language, such as `{"max_work": 1_000_000}`.
             cancel_on_disconnect: End the run when this client disconnects.
             idempotency_key: Another call with the same key returns the outcome of the first.
 
@@ -183,6 +186,7 @@ class AsyncClient:
             follows=bool(tool_set),
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
@@ -217,6 +221,7 @@ class AsyncClient:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[RunPolicies] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> AsyncEventStream:
@@ -242,6 +247,7 @@ class AsyncClient:
             tools=tool_set.declared(),
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
@@ -269,6 +275,7 @@ class AsyncClient:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[SessionPolicies] = None,
         idempotency_key: Optional[str] = None,
     ) -> Opening[AsyncSession]:
         """Creates a session; its kernel is ready when this has been awaited.
@@ -304,6 +311,7 @@ class AsyncClient:
             tools_as_globals: Put the tools' names into the code's globals too.
             tool_servers: Names of the operator's servers whose tools the code can call:
                 `tools.SERVER_NAME(…)`.
+            policies: Policies of the language, such as `{"max_work": 1_000_000}`.
             idempotency_key: Another call with the same key returns the session of the first.
                 With a key, a call whose connection broke is retried.
 
@@ -332,6 +340,7 @@ class AsyncClient:
             tools=tool_set.declared(),
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             idempotency_key=idempotency_key,
         )
 

@@ -23,6 +23,7 @@ from ..models import (
     Reset,
 )
 from ..models.names import Keep
+from ..models.policies import ExecutionPolicies
 from .stream import AsyncEventStream
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class AsyncContext:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[ExecutionPolicies] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> Outcome:
@@ -111,6 +113,7 @@ class AsyncContext:
             tools=tools,
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
@@ -131,6 +134,7 @@ class AsyncContext:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[ExecutionPolicies] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> AsyncEventStream:
@@ -150,6 +154,7 @@ class AsyncContext:
             tools=tools,
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )

@@ -35,6 +35,7 @@ from ..models import (
     SessionInfo,
 )
 from ..models.names import Keep
+from ..models.policies import ExecutionPolicies
 from .context import AsyncContext
 from .files import AsyncFiles
 from .process import AsyncProcess
@@ -107,6 +108,7 @@ class AsyncSession:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[ExecutionPolicies] = None,
         create: bool = False,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
@@ -139,6 +141,7 @@ class AsyncSession:
             tools_as_globals: Put the tools' names into the code's globals too.
             tool_servers: Names of the operator's servers whose tools the code can call:
                 `tools.SERVER_NAME(…)`.
+            policies: Policies of the language, such as `{"max_work": 1_000_000}`.
             create: Create the session if it does not exist.
             cancel_on_disconnect: Interrupt the code when this client disconnects; by default it
                 runs on.
@@ -168,6 +171,7 @@ class AsyncSession:
             follows=bool(tool_set),
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             create=create,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
@@ -198,6 +202,7 @@ class AsyncSession:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[ExecutionPolicies] = None,
         create: bool = False,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
@@ -220,6 +225,7 @@ class AsyncSession:
             tools=tool_set.declared(),
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             create=create,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,

@@ -103,6 +103,17 @@ class Reader:
         fields = self.object(name).fields.items()
         return {key: value for key, value in fields if type(value) is int}
 
+    def optional_sizes(self, name: str) -> Optional[dict[str, int]]:
+        """An object of integers, if there."""
+        return None if self.fields.get(name) is None else self.sizes(name)
+
+    def optional_lists(self, name: str) -> Optional[tuple[tuple[str, ...], ...]]:
+        """An array of arrays of strings, if there."""
+        lists = self._get(name, list)
+        if lists is None:
+            return None
+        return tuple(tuple(map(str, one)) for one in lists if isinstance(one, list))
+
     def time(self, name: str) -> datetime:
         """A time (RFC 3339)."""
         return _time(self.required_text(name), f"{self.where}.{name}")

@@ -22,6 +22,7 @@ from ..models.names import (
     Remember,
     SessionState,
 )
+from ..models.policies import ExecutionPolicies, RunPolicies, SessionPolicies
 from ..models.session import Limits
 from .content import InputFiles, Source, input_files
 from .request import Patience, Request, file_path, get, merge_patch, patch, path, post
@@ -89,6 +90,7 @@ def create_session(
     tools: Optional[list[dict[str, Any]]] = None,
     tools_as_globals: bool = False,
     tool_servers: Optional[Iterable[str]] = None,
+    policies: Optional[SessionPolicies] = None,
     idempotency_key: Optional[str],
 ) -> Request:
     """POST /v1/sessions"""
@@ -111,6 +113,7 @@ def create_session(
         "tools": tools,
         "tools_as_globals": tools_as_globals or None,
         "tool_servers": _names(tool_servers),
+        **(policies or {}),
     }
     # No key but the caller's: with one that nobody knows the daemon would keep a session that
     # nobody knows.
@@ -142,6 +145,7 @@ def execute(
     tools_as_globals: bool = False,
     follows: bool = False,
     tool_servers: Optional[Iterable[str]] = None,
+    policies: Optional[ExecutionPolicies] = None,
     idempotency_key: Optional[str],
 ) -> Request:
     """POST /v1/sessions/{id}/execute"""
@@ -155,6 +159,7 @@ def execute(
         "tools": tools,
         "tools_as_globals": tools_as_globals or None,
         "tool_servers": _names(tool_servers),
+        **(policies or {}),
     }
     fields = {"code": code, **place, "repr": repr, "approval": approval, **cut, **common, **called}
     where = path("sessions", session_id, "execute") + ("?create=true" if create else "")
@@ -228,6 +233,7 @@ def run(
     tools_as_globals: bool = False,
     follows: bool = False,
     tool_servers: Optional[Iterable[str]] = None,
+    policies: Optional[RunPolicies] = None,
     idempotency_key: Optional[str],
 ) -> Request:
     """POST /v1/run"""
@@ -249,6 +255,7 @@ def run(
         "tools": tools,
         "tools_as_globals": tools_as_globals or None,
         "tool_servers": _names(tool_servers),
+        **(policies or {}),
         "keep": keep,
         **_common(timeout, files, outputs, answer, cancel_on_disconnect),
     }

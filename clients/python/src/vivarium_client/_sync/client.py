@@ -30,6 +30,7 @@ from ..models import (
     VolumeMount,
 )
 from ..models.names import Keep, SessionState
+from ..models.policies import RunPolicies, SessionPolicies
 from .admin import Admin
 from .approvals import Approvals
 from .environments import Environments
@@ -119,6 +120,7 @@ class Client:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[RunPolicies] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> Outcome:
@@ -153,6 +155,7 @@ class Client:
             tools_as_globals: Put the tools' names into the code's globals too.
             tool_servers: Names of the operator's servers whose tools the code can call:
                 `tools.SERVER_NAME(…)`.
+            policies: Policies of the language, such as `{"max_work": 1_000_000}`.
             cancel_on_disconnect: End the run when this client disconnects.
             idempotency_key: Another call with the same key returns the outcome of the first.
 
@@ -184,6 +187,7 @@ class Client:
             follows=bool(tool_set),
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
@@ -215,6 +219,7 @@ class Client:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[RunPolicies] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> EventStream:
@@ -240,6 +245,7 @@ class Client:
             tools=tool_set.declared(),
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
@@ -267,6 +273,7 @@ class Client:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[SessionPolicies] = None,
         idempotency_key: Optional[str] = None,
     ) -> Session:
         """Creates a session and returns when its kernel is ready.
@@ -302,6 +309,7 @@ class Client:
             tools_as_globals: Put the tools' names into the code's globals too.
             tool_servers: Names of the operator's servers whose tools the code can call:
                 `tools.SERVER_NAME(…)`.
+            policies: Policies of the language, such as `{"max_work": 1_000_000}`.
             idempotency_key: Another call with the same key returns the session of the first.
                 With a key, a call whose connection broke is retried.
 
@@ -330,6 +338,7 @@ class Client:
             tools=tool_set.declared(),
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             idempotency_key=idempotency_key,
         )
         info = run(self._calls.fetch(request, SessionInfo._read))

@@ -24,6 +24,7 @@ from ..models import (
     Reset,
 )
 from ..models.names import Keep
+from ..models.policies import ExecutionPolicies
 from .stream import EventStream
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Context:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[ExecutionPolicies] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> Outcome:
@@ -110,6 +112,7 @@ class Context:
             tools=tools,
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )
@@ -130,6 +133,7 @@ class Context:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[ExecutionPolicies] = None,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
     ) -> EventStream:
@@ -149,6 +153,7 @@ class Context:
             tools=tools,
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
         )

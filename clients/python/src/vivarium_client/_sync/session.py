@@ -36,6 +36,7 @@ from ..models import (
     SessionInfo,
 )
 from ..models.names import Keep
+from ..models.policies import ExecutionPolicies
 from .context import Context
 from .files import Files
 from .process import Process
@@ -108,6 +109,7 @@ class Session:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[ExecutionPolicies] = None,
         create: bool = False,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
@@ -140,6 +142,7 @@ class Session:
             tools_as_globals: Put the tools' names into the code's globals too.
             tool_servers: Names of the operator's servers whose tools the code can call:
                 `tools.SERVER_NAME(…)`.
+            policies: Policies of the language, such as `{"max_work": 1_000_000}`.
             create: Create the session if it does not exist.
             cancel_on_disconnect: Interrupt the code when this client disconnects; by default it
                 runs on.
@@ -169,6 +172,7 @@ class Session:
             follows=bool(tool_set),
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             create=create,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,
@@ -196,6 +200,7 @@ class Session:
         tools: Optional[Tools] = None,
         tools_as_globals: bool = False,
         tool_servers: Optional[Iterable[str]] = None,
+        policies: Optional[ExecutionPolicies] = None,
         create: bool = False,
         cancel_on_disconnect: bool = False,
         idempotency_key: Optional[str] = None,
@@ -218,6 +223,7 @@ class Session:
             tools=tool_set.declared(),
             tools_as_globals=tools_as_globals,
             tool_servers=tool_servers,
+            policies=policies,
             create=create,
             cancel_on_disconnect=cancel_on_disconnect,
             idempotency_key=idempotency_key,

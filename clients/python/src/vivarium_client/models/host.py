@@ -46,7 +46,7 @@ class Environment:
 
     name: str
     interpreter: str
-    """Path on the host; of a built environment its base's."""
+    """Path on the host; of a built environment its base's, of runtime `wasm` its program."""
     python_version: str
     """Such as `3.11.2`."""
     pool: Optional[Pool] = None
@@ -55,6 +55,8 @@ class Environment:
     """What kernels are forked from, if the daemon says."""
     base: Optional[str] = None
     """The configured environment that a built one is on top of; None of a configured one."""
+    runtime: str = "cpython"
+    """`cpython`, or `wasm`: CPython in a WebAssembly engine."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Environment:
@@ -67,6 +69,7 @@ class Environment:
             None if pool is None else Pool._read(pool),
             None if template is None else Template._read(template),
             reader.optional_text("base"),
+            reader.optional_text("runtime") or "cpython",
         )
 
 

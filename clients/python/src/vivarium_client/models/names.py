@@ -17,6 +17,12 @@ HomeKind = Literal["off", "session", "tenant"]
 CheckpointMode = Literal["off", "named", "each"]
 """Which checkpoints a session has."""
 
+Preset = Literal["compute", "files", "network", "full"]
+"""A bundle of policies of the language by one name."""
+
+Echo = Literal["last", "all", "none"]
+"""Which expressions' values are shown."""
+
 Format = Literal["text", "base64"]
 """How the content of a file is encoded."""
 
@@ -57,6 +63,7 @@ Cause = Union[
         "unknown",
         "approval_denied",
         "approval_timeout",
+        "work_limit",
     ],
     str,
 ]

@@ -65,6 +65,8 @@ class Usage:
     """Bytes read from disks; None without an io controller."""
     io_write_bytes: Optional[int] = None
     """Bytes written to disks; None without an io controller."""
+    work: Optional[int] = None
+    """Ticks of the code's work; None without `max_work`."""
 
     @classmethod
     def _read(cls, reader: Reader) -> Usage:
@@ -73,6 +75,7 @@ class Usage:
             reader.integer("memory_peak_bytes"),
             reader.optional_integer("io_read_bytes"),
             reader.optional_integer("io_write_bytes"),
+            reader.optional_integer("work"),
         )
 
 
@@ -180,6 +183,10 @@ class Outcome:
     duration_ms: float
     """From when a ready kernel got the code to the end."""
     usage: Usage
+    audit_events: Optional[Mapping[str, int]] = None
+    """How often the code raised each audit event of Python; None without `audit_events`."""
+    prints: Optional[tuple[tuple[str, ...], ...]] = None
+    """The reprs of what each call of `print` was given; None without `prints`."""
 
     @property
     def ok(self) -> bool:
@@ -326,6 +333,8 @@ class Outcome:
             files_changed_more=reader.flag("files_changed_more"),
             duration_ms=reader.number("duration_ms"),
             usage=Usage._read(reader.object("usage")),
+            audit_events=reader.optional_sizes("audit_events"),
+            prints=reader.optional_lists("prints"),
         )
 
 

@@ -1,6 +1,9 @@
 //! `[environments.<name>]`
 
-use super::put;
+use vivarium_api_types::is_module_name;
+use vivarium_engine::settings::{Runtime, is_distribution_name};
+
+use super::{code_policy, put};
 use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::ValueError;
 
@@ -11,7 +14,26 @@ const MAX_WARMUP_BYTES: usize = 64 << 10;
 
 const MAX_POOL: usize = 10_000;
 
+const RUNTIMES: &[&str] = &["cpython", "wasm"];
+
 pub(super) const KEYS: &[Key] = &[
+    Key {
+        name: "runtime",
+        kind: Kind::Choice(RUNTIMES),
+        default: DefaultValue::Toml("\"cpython\""),
+        flag: None,
+        reloads: false,
+        doc: "What a kernel is: `cpython`, an interpreter of the host, or `wasm`, CPython in a \
+              WebAssembly engine, from the package vivarium-wasm: see [runtimes](runtimes.md).",
+        set: Setter::Environment(|environment, value| {
+            environment.runtime = match value.text()? {
+                "cpython" => Runtime::Cpython,
+                "wasm" => Runtime::Wasm,
+                other => return Err(super::no_such(other, RUNTIMES)),
+            };
+            Ok(())
+        }),
+    },
     Key {
         name: "interpreter",
         kind: Kind::Path,
@@ -20,7 +42,8 @@ pub(super) const KEYS: &[Key] = &[
         reloads: false,
         doc: "The Python to run, 3.9 or later; a virtual environment's `bin/python` works. Its \
               prefix, and a virtual environment's base prefix, are bound into the session \
-              read-only.",
+              read-only. With `runtime = \"wasm\"`: the program `vivarium-wasm`, by default the \
+              one beside `vivarium-agent` or in /usr/lib/vivarium/wasm.",
         set: Setter::Environment(|environment, value| {
             put(&mut environment.interpreter, value.path().map(Some))
         }),
@@ -102,6 +125,30 @@ pub(super) const KEYS: &[Key] = &[
             put(&mut environment.refuses_tools, value.is_true().map(|tools| !tools))
         }),
     },
+    code_policy::ENVIRONMENTS[0],
+    code_policy::ENVIRONMENTS[1],
+    code_policy::ENVIRONMENTS[2],
+    code_policy::ENVIRONMENTS[3],
+    code_policy::ENVIRONMENTS[4],
+    code_policy::ENVIRONMENTS[5],
+    Key {
+        name: "hidden",
+        kind: Kind::Texts,
+        default: DefaultValue::Toml("[]"),
+        flag: None,
+        reloads: false,
+        doc: "Distributions, such as `torch`, whose files sessions of the environment do not have at all: \
+              see [policies](policies.md#hidden). Needs the mounts layer. Kernels are executed then, and \
+              not forked from a template, which may have imported them.",
+        set: Setter::Environment(|environment, value| {
+            let names = value.texts()?;
+            if let Some(bad) = names.iter().find(|name| !is_distribution_name(name)) {
+                return Err(ValueError::Unfit(format!("{bad:?} is not a distribution's name")));
+            }
+            environment.hidden = names.into_iter().map(str::to_owned).collect();
+            Ok(())
+        }),
+    },
     Key {
         name: "preimport",
         kind: Kind::Texts,
@@ -114,15 +161,7 @@ pub(super) const KEYS: &[Key] = &[
               leaves threads, open files or writable shared memory behind.",
         set: Setter::Environment(|environment, value| {
             let modules = value.texts()?;
-            let is_name = |name: &str| {
-                let is_part = |part: &str| {
-                    !part.is_empty()
-                        && part.chars().all(|c| c == '_' || c.is_alphanumeric())
-                        && !part.starts_with(|c: char| c.is_numeric())
-                };
-                name.split('.').all(is_part)
-            };
-            if let Some(bad) = modules.iter().find(|name| !is_name(name)) {
+            if let Some(bad) = modules.iter().find(|name| !is_module_name(name)) {
                 return Err(ValueError::Unfit(format!("{bad:?} is not a module's name")));
             }
             environment.preimport = modules.into_iter().map(str::to_owned).collect();

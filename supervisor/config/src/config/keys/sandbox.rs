@@ -4,7 +4,7 @@ use vivarium_engine::settings::Mode;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::policy::Network;
 
-use super::put;
+use super::{code_policy, put};
 use crate::config::key::{DefaultValue, Key, Kind, Setter};
 use crate::config::value::ValueError;
 
@@ -57,7 +57,13 @@ pub(super) const KEYS: &[Key] = &[
         doc: "Layers to switch off, by their names in docs/sandbox-layers.md. For finding out \
               which layer is in the way; refused in mode `on`.",
         set: Setter::Sandbox(|sandbox, value| {
-            put(&mut sandbox.disable_layers, layers(&value.texts()?))
+            let layers = layers(&value.texts()?)?;
+            if layers.contains(&Layer::Wasm) {
+                let why = "wasm is no layer of the host: choose the environment's runtime";
+                return Err(ValueError::Unfit(why.to_owned()));
+            }
+            sandbox.disable_layers = layers;
+            Ok(())
         }),
     },
     Key {
@@ -67,7 +73,8 @@ pub(super) const KEYS: &[Key] = &[
         flag: Some("--sandbox-require"),
         reloads: false,
         doc: "Layers without which nothing starts, whatever the mode. `partial` is enough here; \
-              `sandbox.mode = \"on\"` demands all of every layer. `[]`, or `none` in a variable \
+              `sandbox.mode = \"on\"` demands all of every layer. `wasm` stands for the engine of \
+              [runtime wasm](runtimes.md): with it every environment has that runtime. `[]`, or `none` in a variable \
               or flag, requires no layer. Without `mounts`, tenant code sees the host's files, \
               and Landlock does not stop everything it can do to them.",
         set: Setter::Sandbox(|sandbox, value| {
@@ -169,6 +176,12 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         }),
     },
+    code_policy::SANDBOX[0],
+    code_policy::SANDBOX[1],
+    code_policy::SANDBOX[2],
+    code_policy::SANDBOX[3],
+    code_policy::SANDBOX[4],
+    code_policy::SANDBOX[5],
     Key {
         name: "workdir",
         kind: Kind::Path,

@@ -126,7 +126,7 @@ async fn memory_shortage_does_not_refuse_pooled_sessions() {
         tokio::task::yield_now().await;
     }
     let name = || DEFAULT_ENVIRONMENT.to_owned();
-    let chosen = Chosen { name: name(), base: name(), built: None };
+    let chosen = Chosen { name: name(), base: name(), built: None, hidden: None };
     // The keeper has no say before this one is taken: nothing is awaited in between.
     engine.inner.memory.note(left(1));
     let taken = engine

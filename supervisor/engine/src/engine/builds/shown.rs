@@ -237,6 +237,7 @@ fn usable(
     EnvironmentInfo {
         name: name.to_owned(),
         base: base.cloned(),
+        runtime: prepared.interpreter.runtime().to_string(),
         interpreter: prepared.interpreter.path.display().to_string(),
         python_version: prepared.interpreter.version.clone(),
         pool,

@@ -83,6 +83,7 @@ impl Engine {
         written: impl FnOnce(Option<Uuid>),
     ) -> Result<Made, EngineError> {
         let tenant = session.identity.tenant.as_str();
+        self.needs_cpython(&session.identity.environment, "images are")?;
         if before.is_none() {
             session.transfers_idle().await;
         } else if session.is_transferring() {

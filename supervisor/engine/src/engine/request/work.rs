@@ -7,26 +7,28 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use vivarium_api_types::{
-    ApprovalRule, ApprovalSpec, CheckpointMode, CommandRequest, ExecuteRequest, FileSpec,
-    OutputSpec, ReprSpec, RunRequest, SessionSpec,
+    ApprovalRule, ApprovalSpec, CheckpointMode, CodePolicySpec, CommandRequest, ExecuteRequest,
+    ReprSpec, RunRequest, SessionSpec,
 };
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
-use vivarium_protocol::message::{CommandSpec, InputFile, ReprLimits, Stdin, Work};
+use vivarium_protocol::message::{CommandSpec, ReprLimits, Stdin, Work};
 use vivarium_protocol::places::{ALIASES, Place, Root, TMP};
 
 use super::tools::tools;
 use super::{env, timeout};
+use crate::code_policy::AskedPolicy;
 use crate::engine::EngineError;
 use crate::engine::processes::window_size;
 use crate::session::WorkSpec;
 use crate::session::calls::tool::AskedTools;
 use crate::settings::Settings;
 
+mod files;
+
+use files::{input_files, output_files};
+
 /// The longest path of a file, in bytes (`PATH_MAX`, less the workdir's own).
 const MAX_PATH_BYTES: usize = 3072;
-
-/// The most files a request can have brought back.
-const MAX_OUTPUTS: usize = 256;
 
 /// The most a command's arguments may take together, in bytes: execve(2) has room for 2 MiB of
 /// arguments and variables, and for 128 KiB in one.
@@ -49,8 +51,9 @@ fn fitting(spec: WorkSpec, field: &str) -> Result<WorkSpec, EngineError> {
 
 pub(in crate::engine) fn code(
     settings: &Settings,
-    asked: ExecuteRequest,
+    mut asked: ExecuteRequest,
 ) -> Result<WorkSpec, EngineError> {
+    let asked_policy = AskedPolicy::of(&mut asked)?;
     let ExecuteRequest { code, context, filename, cwd, env, repr, timeout_ms, .. } = asked;
     let ExecuteRequest { files, outputs, .. } = asked;
     let filename = match filename {
@@ -72,6 +75,7 @@ pub(in crate::engine) fn code(
             env: variables(env)?,
             repr: repr_limits(repr)?,
             tools: false,
+            policy: Box::default(),
         },
         files: input_files(settings, files)?,
         outputs: output_files(settings, outputs)?,
@@ -83,6 +87,7 @@ pub(in crate::engine) fn code(
         context,
         asked_tools: tools(settings, asked.tools, asked.tools_as_globals, asked.tool_servers)?,
         tools: None,
+        asked_policy,
         approval: rule(asked.approval)?,
     };
     fitting(spec, "code")
@@ -166,6 +171,7 @@ pub(in crate::engine) fn command(
         context: None,
         asked_tools: AskedTools::default(),
         tools: None,
+        asked_policy: AskedPolicy::default(),
         approval: rule(asked.approval)?,
     };
     fitting(spec, field)
@@ -185,8 +191,10 @@ fn rule(asked: Option<ApprovalSpec>) -> Result<Option<ApprovalRule>, EngineError
 /// Code or a command, and the session for it.
 pub(in crate::engine) fn run(
     settings: &Settings,
-    asked: RunRequest,
+    mut asked: RunRequest,
 ) -> Result<(WorkSpec, SessionSpec), EngineError> {
+    let CodePolicySpec { policy, max_work, imports, audit_events, echo, prints } =
+        asked.take_code_policy();
     let RunRequest { code, argv, shell, stdin, stdin_base64, cwd, files, outputs, .. } = asked;
     let RunRequest { filename, timeout_ms, cancel_on_disconnect, .. } = asked;
     let given = [code.is_some(), argv.is_some(), shell.is_some()];
@@ -194,6 +202,24 @@ pub(in crate::engine) fn run(
         0 => return Err(missing("code", "give code, argv or shell")),
         1 => {}
         _ => return Err(EngineError::invalid("code", "give one of code, argv and shell")),
+    }
+    let of_code = [
+        ("policy", policy.is_some()),
+        ("max_work", max_work.is_some()),
+        ("imports", imports.is_some()),
+        ("audit_events", audit_events.is_some()),
+        ("echo", echo.is_some()),
+        ("prints", prints.is_some()),
+        ("modules", !asked.modules.is_empty()),
+        ("repr", asked.repr.is_some()),
+        ("filename", filename.is_some()),
+        ("tools", !asked.tools.is_empty()),
+        ("tool_servers", !asked.tool_servers.is_empty()),
+    ];
+    if code.is_none()
+        && let Some((field, _)) = of_code.into_iter().find(|(_, given)| *given)
+    {
+        return Err(EngineError::invalid(field, "it is for code"));
     }
     let spec = match code {
         Some(code) => {
@@ -214,21 +240,16 @@ pub(in crate::engine) fn run(
                 tools: asked.tools,
                 tools_as_globals: asked.tools_as_globals,
                 tool_servers: asked.tool_servers,
+                policy,
+                max_work,
+                imports,
+                audit_events,
+                echo,
+                prints,
+                modules: asked.modules,
                 ..ExecuteRequest::default()
             };
             self::code(settings, request)?
-        }
-        None if !asked.tools.is_empty() => {
-            return Err(EngineError::invalid("tools", "they are for code"));
-        }
-        None if !asked.tool_servers.is_empty() => {
-            return Err(EngineError::invalid("tool_servers", "they are for code"));
-        }
-        None if filename.is_some() => {
-            return Err(EngineError::invalid("filename", "it is for code"));
-        }
-        None if asked.repr.is_some() => {
-            return Err(EngineError::invalid("repr", "it is for code"));
         }
         None => {
             let request = CommandRequest {
@@ -320,17 +341,6 @@ fn in_workdir(settings: &Settings, path: &str) -> Option<String> {
 /// What is wrong with a path that leads out of it.
 const NOT_IN_WORKDIR: &str = "give a path in the workdir, relative or absolute, without '..'";
 
-/// The one name of a file that is named relative to the workdir, or absolutely beneath a root.
-fn file_name(settings: &Settings, name: &str) -> Result<String, String> {
-    let workdir = &settings.sandbox.workdir;
-    let place = Place::of(name, workdir).ok_or_else(|| roots(workdir))?;
-    if is_beneath(place.path) {
-        Ok(place.name())
-    } else {
-        Err(format!("a file's name is a path without '..'; {}", roots(workdir)))
-    }
-}
-
 /// What paths may begin with, for a path that is elsewhere.
 pub(in crate::engine) fn roots(workdir: &Path) -> String {
     let [data, home] = ALIASES;
@@ -339,42 +349,6 @@ pub(in crate::engine) fn roots(workdir: &Path) -> String {
         "a path is relative to the working directory, or lies in it ({workdir}, also called {data} \
          and {home}) or in {TMP}"
     )
-}
-
-fn input_files(settings: &Settings, files: Vec<FileSpec>) -> Result<Vec<InputFile>, EngineError> {
-    files.into_iter().enumerate().map(|(index, file)| input_file(settings, index, file)).collect()
-}
-
-fn input_file(settings: &Settings, index: usize, file: FileSpec) -> Result<InputFile, EngineError> {
-    let invalid =
-        |part: &str, reason: &str| EngineError::invalid(format!("files[{index}].{part}"), reason);
-    let FileSpec { name, text, data } = file;
-    let name = file_name(settings, &name).map_err(|reason| invalid("name", &reason))?;
-    let data = match (text, data) {
-        (Some(text), None) => text.into_bytes(),
-        (None, Some(data)) => {
-            STANDARD.decode(data).map_err(|error| invalid("data", &format!("base64: {error}")))?
-        }
-        _ => return Err(invalid("text", "give a file's content as either text or data")),
-    };
-    Ok(InputFile { name, data })
-}
-
-fn output_files(
-    settings: &Settings,
-    outputs: Vec<OutputSpec>,
-) -> Result<Vec<OutputSpec>, EngineError> {
-    if outputs.len() > MAX_OUTPUTS {
-        let reason = format!("over the maximum of {MAX_OUTPUTS} files");
-        return Err(EngineError::invalid("outputs", reason));
-    }
-    for (index, output) in outputs.iter().enumerate() {
-        let invalid =
-            |reason: String| EngineError::invalid(format!("outputs[{index}].name"), reason);
-        file_name(settings, &output.name).map_err(invalid)?;
-    }
-    // As they were given: the answer names them so.
-    Ok(outputs)
 }
 
 #[cfg(test)]

@@ -46,9 +46,11 @@ async fn prepared_with(
         isolate: vec![],
         program: vec![],
         version: "3.0".into(),
+        wasm: None,
     };
+    let inspected = Inspected { interpreter, hidden: vec![], missing: vec![] };
     let host = &engine.inner.host;
-    let preparing = prepare(settings, host, "default", interpreter, passt);
+    let preparing = prepare(settings, host, "default", inspected, None, passt);
     let result = tokio::time::timeout(Duration::from_secs(60), preparing).await.unwrap();
     drop((engine, backend));
     (result, agents.await.unwrap())

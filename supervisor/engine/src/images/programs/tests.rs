@@ -11,6 +11,7 @@ fn interpreter(program: &[u8]) -> Interpreter {
         isolate: Vec::new(),
         program: program.to_vec(),
         version: PYTHON.to_owned(),
+        wasm: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vivarium_api_types::SessionState;
 use vivarium_protocol::discard;
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT, Leaf};
-use vivarium_protocol::message::{Execute, ToAgent, Work};
+use vivarium_protocol::message::{Execute, Noted, ToAgent, Work};
 use vivarium_protocol::outcome::{Cause, State};
 use vivarium_protocol::policy::Limits;
 use vivarium_protocol::units::Limit;
@@ -142,6 +142,7 @@ impl Actor {
             audited.begins(&self.session);
             audited.started(&self.session.identity, number, &work, audit);
         }
+        let noted = Noted::of(&work);
         let names = outputs.iter().map(|output| output.name.clone()).collect();
         let before = if kind.is_question() { None } else { self.session.leave_checkpoint() };
         let running = RunningExecution {
@@ -156,7 +157,7 @@ impl Actor {
             overlap,
             stop: None,
             killed: false,
-            collector: Collector::new(&limits, outputs, streamed || prints_on),
+            collector: Collector::new(&limits, outputs, streamed || prints_on).noting(noted),
             writer,
             session_created,
             before,

@@ -190,6 +190,7 @@ impl Actor {
             (of_it.kernels.current(), of_it.kernels.unreported())
         });
         let collected = collector.finish();
+        let usage = ExecutionUsage { work: collected.work, ..usage };
         if collected.oversized {
             join(&mut verdict.detail, "a result over max_result_bytes was left out");
         }
@@ -293,6 +294,7 @@ impl Actor {
             memory_peak_bytes: used.memory_peak_bytes.unwrap_or(reported.memory_peak_bytes),
             io_read_bytes: used.io.map(|io| io.read_bytes),
             io_write_bytes: used.io.map(|io| io.write_bytes),
+            work: None,
         }
     }
 }

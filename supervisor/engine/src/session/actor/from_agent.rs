@@ -7,7 +7,7 @@ use vivarium_api_types::SessionState;
 use vivarium_protocol::discard;
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
-use vivarium_protocol::message::{FromAgent, Origin, ToAgent};
+use vivarium_protocol::message::{ExecutionNumber, FromAgent, Origin, ToAgent};
 use vivarium_protocol::outcome::{Cause, KernelEnd, Usage};
 
 use super::finish::with_kernel;
@@ -36,6 +36,13 @@ impl Actor {
             return protocol(error.to_string());
         }
         self.liveness.answered();
+        if let FromAgent::Done { execution, completion, account, .. } = &message
+            && self
+                .running(*execution)
+                .is_some_and(|it| !it.collector.permits(*completion, account))
+        {
+            return protocol(format!("the agent told what execution {execution} is not asked for"));
+        }
         if let Some(number) = message.execution()
             && self.commands.contains_key(&number)
         {
@@ -85,6 +92,13 @@ impl Actor {
                 }
             }
         }
+    }
+
+    fn running(&self, execution: ExecutionNumber) -> Option<&RunningExecution> {
+        if let Some(command) = self.commands.get(&execution) {
+            return Some(&command.execution);
+        }
+        self.contexts.get(self.contexts.running(execution)?)?.running.as_ref()
     }
 
     /// What the agent says of the code that a context runs.

@@ -191,6 +191,8 @@ impl Answer {
             files_changed_more: collected.files_changed_more,
             duration_ms: millis(ran_us),
             usage,
+            audit_events: collected.audit_events,
+            prints: collected.prints,
         }
     }
 }

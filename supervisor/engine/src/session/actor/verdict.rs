@@ -44,6 +44,9 @@ impl Known<'_> {
                 let (cause, limit) = limit_reached(stop, self.timeout, self.limits);
                 (Status::TimedOut, Some(cause), format!("{limit}, and {}", self.gave_way()))
             }
+            (_, Completion::WorkLimit) => {
+                (Status::TimedOut, Some(Cause::WorkLimit), "its work was up (max_work)".to_owned())
+            }
             (_, Completion::Ok | Completion::Exited(0)) => (Status::Ok, None, String::new()),
             (Some(Stop::User), Completion::Interrupted | Completion::Exited(_)) => {
                 (Status::Interrupted, Some(Cause::Interrupt), String::new())
@@ -92,7 +95,7 @@ impl Known<'_> {
         match self.completion {
             _ if self.killed => ignored("command", self.grace),
             Completion::Interrupted => "the code gave way to SIGINT".to_owned(),
-            Completion::Ok | Completion::Error => {
+            Completion::Ok | Completion::Error | Completion::WorkLimit => {
                 "the code ended by itself after SIGINT".to_owned()
             }
             Completion::Exited(code) => format!("the command ended after SIGINT, exit code {code}"),

@@ -274,7 +274,11 @@ impl Calls {
         let reserve = |bytes| account.take(bytes).ok();
         let until = now.checked_add(left);
         match self.table.call(&self.tools, (number, tool, arguments), until, reserve) {
-            Ok(opened) => happened.push(Happened::Opened(opened)),
+            Ok(opened) => {
+                // As the call's own end does, or the next would find a moment left that nobody can use.
+                self.waiting_since.get_or_insert(now);
+                happened.push(Happened::Opened(opened));
+            }
             Err(why) => {
                 self.push(wire::refusal(number, Kind::Refused, &why), None);
                 happened.push(Happened::Refused { tool: tool.to_owned(), bytes });

@@ -44,6 +44,8 @@ pub(crate) fn outcome(execution_id: &str, session_id: &str) -> Outcome {
         files_changed_more: false,
         duration_ms: 0.0,
         usage: vivarium_api_types::ExecutionUsage::default(),
+        audit_events: None,
+        prints: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Messages of an agent in, events and an outcome out.
 
-use vivarium_protocol::message::{Completion, FileEntry, FileKind};
+use vivarium_protocol::message::{FileEntry, FileKind};
 use vivarium_protocol::outcome::{DisplayKind, MimePart, Usage};
 use vivarium_protocol::policy::CpuCores;
 use vivarium_protocol::units::Limit;
@@ -41,6 +41,7 @@ fn done(stdout_dropped: u64, files: Vec<FileEntry>) -> FromAgent {
         stdout_dropped,
         stderr_dropped: 0,
         usage: Usage::default(),
+        account: Account::default(),
         changes: Changes { files, more: false, deleted: vec!["b".into()] },
     }
 }
@@ -151,4 +152,40 @@ fn changed_files_are_bounded_too() {
     let expected = ChangedFile { name: "a".into(), size_bytes: 3, deleted: false };
     assert_eq!((collected.files_changed, collected.files_changed_more), (vec![expected], true));
     assert!(!collected.oversized, "they have a word of their own");
+}
+
+#[test]
+fn what_policies_noted_is_bounded_as_a_result_is() {
+    let noted = |max_result_bytes: u64| {
+        let FromAgent::Done { changes, .. } = done(0, vec![]) else { unreachable!() };
+        let account = Account {
+            work: Some(7),
+            audit_events: Some(vec![("open".into(), 3)]),
+            prints: vec![vec!["x".repeat(1000)], vec![]],
+        };
+        let mut collector = collector(max_result_bytes).noting(Noted {
+            max_work: Some(7),
+            audit_events: true,
+            prints: true,
+        });
+        let message = FromAgent::Done {
+            execution: 1,
+            completion: Completion::Ok,
+            stdout_dropped: 0,
+            stderr_dropped: 0,
+            usage: Usage::default(),
+            account,
+            changes,
+        };
+        assert_eq!(collector.fold(message), None);
+        collector.finish()
+    };
+    let whole = noted(10_000);
+    assert_eq!((whole.work, whole.oversized), (Some(7), false));
+    assert_eq!(whole.audit_events.unwrap()["open"], 3);
+    assert_eq!(whole.prints.unwrap().len(), 2);
+    let cut = noted(500);
+    assert_eq!((cut.work, cut.oversized), (Some(7), true));
+    assert_eq!(cut.audit_events.unwrap()["open"], 3);
+    assert_eq!(cut.prints.unwrap(), Vec::<Vec<String>>::new(), "left out as a whole");
 }

@@ -38,6 +38,7 @@ async fn calling(bench: &mut Bench, limit: Duration) -> Calling {
         env: vec![],
         repr: vivarium_protocol::message::ReprLimits::IPYTHON,
         tools: true,
+        policy: Box::default(),
     };
     let spec = WorkSpec { tools: Some(tools), ..spec(work, limit, false) };
     let reply = bench.submit_spec(spec).await;

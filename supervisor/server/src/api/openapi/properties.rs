@@ -84,6 +84,15 @@ fn of_property(name: &str) -> Option<&'static str> {
         "max_buffered_bytes" => "The most that it may hold of them",
         "paused" => "Since when and why new work is refused; null if it is not",
         "paused_tenants" => "The tenants that are paused by themselves",
+        "audit_events" => {
+            "Counts Python's audit events (PEP 578), and raises an error for those in `deny`"
+        }
+        "echo" => {
+            "Whose values are shown: of the `last` expression if not given, of `all`, or `none`"
+        }
+        "imports" => "Which modules code may import itself: `allow` or `deny`",
+        "names" => "Which names it leaves to the next execution: `keep` or `drop`",
+        "policy" => "Policies of the language by one name: what holds that the others do not say",
         "at" => "When it happened",
         "failed_reload" => "Why the last reload changed nothing; null after one that succeeded",
         "started_at" => "When it was started",

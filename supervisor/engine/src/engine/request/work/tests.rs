@@ -1,5 +1,8 @@
 //! What requests say, and what is refused.
 
+use vivarium_api_types::{FileSpec, OutputSpec};
+
+use super::files::input_file;
 use super::*;
 use crate::engine::request::tests::field;
 use crate::engine::testing::settings;
@@ -143,6 +146,7 @@ fn code_has_the_name_of_a_file_in_the_workdir() {
         env: Vec::new(),
         repr: ReprLimits::IPYTHON,
         tools: false,
+        policy: Box::default(),
     };
     assert_eq!(asked("/workspace/sub/a.py").unwrap().work, named);
     for bad in ["", ".", "/workspace", "../a.py", "/etc/a.py", "a\0"] {
