@@ -16,6 +16,7 @@
 
 mod calls_wire;
 mod cli;
+mod code_policy;
 mod config;
 mod engine;
 mod envelope;
@@ -34,6 +35,7 @@ mod targets;
 // The parsers name the crate that they are at home in.
 extern crate self as vivarium_engine;
 
+pub use code_policy::contradictions;
 pub use engine::{is_valid_id, too_low};
 
 /// As where the frames of calls are at home.

@@ -2,7 +2,9 @@
 
 use vivarium_protocol::content::{Chunks, Piece};
 use vivarium_protocol::frame::{self, PREFIX_BYTES};
-use vivarium_protocol::message::{FromAgent, FromLauncher, FromTemplate, ToAgent, ToLauncher};
+use vivarium_protocol::message::{
+    FromAgent, FromLauncher, FromTemplate, Noted, ToAgent, ToLauncher,
+};
 use vivarium_protocol::sequence::Sequence;
 
 use super::cut;
@@ -11,6 +13,8 @@ use crate::envelope;
 use crate::kernel_wire::{self, FromKernel, Turn};
 use crate::sse::{self, SseEvent};
 use crate::tar::{Event, Parser};
+
+const EVERYTHING: Noted = Noted { max_work: Some(u64::MAX), audit_events: true, prints: true };
 
 /// The most bytes of a frame here: an input is far smaller.
 const MAX_BYTES: usize = 64 << 10;
@@ -32,7 +36,7 @@ pub fn kernel_wire(data: &[u8]) {
                         if matches!(message, FromKernel::Ready | FromKernel::Done { .. })
                             && is_right
                         {
-                            turn.sent(1);
+                            turn.sent(1, EVERYTHING);
                         }
                         said.push(Ok((message, is_right)));
                     }

@@ -1,0 +1,1 @@
+../../../supervisor/engine/src/code_policy.rs
