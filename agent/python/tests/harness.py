@@ -9,6 +9,7 @@ import base64
 import collections
 import fcntl
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -395,6 +396,35 @@ class KernelTest(unittest.TestCase):
         answer = self.kernel.run(code, interrupts)
         self.assertEqual(answer.completion, "ok", answer)
         return answer
+
+    def assert_interrupts_are_survived(self, begin, check):
+        """Begins executions for a while, with interrupts at each of their frames or one at any moment.
+
+        Each is interrupted or ends as if nothing had been, and the next one, by `check`, is never hit.
+        """
+        stop = time.monotonic() + 4
+        outcomes = set()
+        for moment in itertools.count():
+            if time.monotonic() > stop:
+                break
+            number, frame = begin(), None
+            while frame is None or frame[0] != 4:
+                if moment % 2:
+                    os.kill(self.kernel.process.pid, signal.SIGINT)
+                elif frame is not None and frame[0] == 5:
+                    until = time.perf_counter() + moment % 100 / 20_000
+                    while time.perf_counter() < until:
+                        pass
+                    os.kill(self.kernel.process.pid, signal.SIGINT)
+                frame = self.kernel.frame(Answer())
+                self.assertIsNotNone(frame, "the kernel died of an interrupt")
+                self.assertEqual(frame[1][:8], number)
+                if frame[0] == 6:
+                    self.kernel.send(5, number)
+            outcomes.add(COMPLETIONS[frame[1][8]])
+            check()
+        self.assertEqual(outcomes, {"ok", "interrupted"})
+        self.assert_usable()
 
     def run_error(self, code, exception, interrupts=0):
         answer = self.kernel.run(code, interrupts)

@@ -1,12 +1,10 @@
 """Policies of one execution: applied, noted, and off again however it ends."""
 
 import os
-import signal
 import sys
-import time
 import unittest
 
-from harness import COMPLETIONS, WASM, Answer, KernelTest, details_of
+from harness import WASM, KernelTest, details_of
 
 HAS_MONITORING = bool(WASM) or sys.version_info >= (3, 12)
 # What a policy leaves in Python while it is on.
@@ -92,23 +90,11 @@ class Lifetime(PolicyTest):
         self.assert_off()
 
     def test_interrupts_at_any_moment_take_the_policy_off(self):
-        stop = time.monotonic() + 4
         code = "import colorsys\nfor i in range(200): pass\nprint(i)\nkept = i\ni"
         details = details_of(policy=ALL)
-        outcomes = set()
-        while time.monotonic() < stop:
-            number, frame = self.kernel.request(1, details, code.encode()), None
-            while frame is None or frame[0] != 4:
-                os.kill(self.kernel.process.pid, signal.SIGINT)
-                frame = self.kernel.frame(Answer())
-                self.assertIsNotNone(frame, "the kernel died of an interrupt")
-                self.assertEqual(frame[1][:8], number)
-                if frame[0] == 6:
-                    self.kernel.send(5, number)
-            outcomes.add(COMPLETIONS[frame[1][8]])
-            self.assert_off()
-        self.assertEqual(outcomes, {"ok", "interrupted"})
-        self.assert_usable()
+        self.assert_interrupts_are_survived(
+            lambda: self.kernel.request(1, details, code.encode()), self.assert_off
+        )
 
     def test_signal_handlers_that_raise_anywhere_leave_no_policy(self):
         self.run_ok(

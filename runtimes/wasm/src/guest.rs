@@ -75,6 +75,8 @@ pub struct Host {
     max_memory_bytes: usize,
     /// What `settings` answers. `None` as long as there is no session.
     settings: Option<String>,
+    /// What has been read from the control socket, for the guest's next call, while handlers of signals run first.
+    pub unread: Vec<u8>,
 }
 
 impl WasiView for Host {
@@ -101,6 +103,7 @@ impl Host {
             table: ResourceTable::new(),
             max_memory_bytes: usize::MAX,
             settings: None,
+            unread: Vec::new(),
         };
         if let Birth::Executed(terms) = birth {
             host.begin(terms)?;

@@ -16,10 +16,19 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> Result<()> {
     let mut root = linker.root();
     // In a template it returns in each fork.
     root.func_wrap("settings", |mut store, (): ()| Ok((store.data_mut().settings()?,)))?;
-    root.func_wrap("control-read", |_, (size,): (u32,)| {
-        let mut data = vec![0; size.min(READ_MAX_BYTES) as usize];
-        let (count, error) = signals::uninterrupted(|| signals::read(CONTROL, &mut data));
-        data.truncate(count as usize);
+    root.func_wrap("control-read", |mut store, (size,): (u32,)| {
+        let unread = &mut store.data_mut().unread;
+        let (count, error) = signals::uninterrupted(|| {
+            if unread.is_empty() {
+                let mut data = vec![0; size.min(READ_MAX_BYTES) as usize];
+                let count = signals::read(CONTROL, &mut data)?;
+                data.truncate(count);
+                *unread = data;
+            }
+            signals::handled_first()?;
+            Ok(unread.len().min(size as usize))
+        });
+        let data = unread.drain(..count as usize).collect::<Vec<u8>>();
         Ok(((data, error),))
     })?;
     root.func_wrap("control-write", |_, (data,): (Vec<u8>,)| {

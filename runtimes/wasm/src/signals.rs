@@ -275,6 +275,12 @@ fn has_signal() -> bool {
     is_tripped || PENDING.load(SeqCst) & !blocked() != 0
 }
 
+/// Fails if a signal came before what was read just now did: an interrupt for what has ended would be raised in what has
+/// been read.
+pub fn handled_first() -> io::Result<()> {
+    if has_signal() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+}
+
 /// Makes a system call on the control socket that no handler of the guest's tears from its result: before it, they
 /// run first (EINTR), and after it, they wait for the guest to note the result. Returns that and the number of the
 /// error.
