@@ -1,6 +1,7 @@
 //! Asks the agent about an interpreter: its prefixes, and the kernel program compiled by it.
 
 use std::env;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -8,6 +9,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use serde::Deserialize;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
@@ -99,10 +102,28 @@ async fn ask<T: serde::de::DeserializeOwned>(
     distributions: &[String],
 ) -> Result<T, InspectError> {
     let failed = |reason: String| InspectError::Failed { path: path.to_owned(), reason };
-    let mut child = Command::new(agent.exec_path())
-        .arg(what)
-        .arg(path)
-        .args(distributions)
+    let mut command = Command::new(agent.exec_path());
+    command.arg(what).arg(path).args(distributions);
+    let (answer, _) = output_of(command, WITHIN).await.map_err(|error| match error {
+        OutputError::Execute(error) => failed(format!("execute {}: {error}", agent.path.display())),
+        OutputError::Failed(reason) => failed(reason),
+    })?;
+    serde_json::from_slice(&answer)
+        .map_err(|error| failed(format!("an answer that can not be read: {error}")))
+}
+
+#[derive(Debug)]
+pub(super) enum OutputError {
+    Execute(io::Error),
+    Failed(String),
+}
+
+/// What a program prints to its standard output and error. If it takes too long, it ends with all that it has started.
+pub(super) async fn output_of(
+    mut command: Command,
+    within: Duration,
+) -> Result<(Vec<u8>, Vec<u8>), OutputError> {
+    let mut child = command
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::null())
@@ -111,22 +132,24 @@ async fn ask<T: serde::de::DeserializeOwned>(
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
-        .map_err(|error| failed(format!("execute {}: {error}", agent.path.display())))?;
+        .map_err(OutputError::Execute)?;
+    let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let all = async { tokio::join!(read_all(stdout), read_all(stderr), child.wait()) };
-    let (answer, complaint, status) = timeout(WITHIN, all)
-        .await
-        .map_err(|_| failed(format!("no answer within {} s", WITHIN.as_secs())))?;
-    let status = status.map_err(|error| failed(error.to_string()))?;
-    if !status.success() {
-        let complaint = String::from_utf8_lossy(&complaint);
-        return Err(failed(complaint.trim().to_owned()));
+    let Ok((output, complaint, status)) = timeout(within, all).await else {
+        if let Some(Err(errno)) = group.map(|group| killpg(group, Signal::SIGKILL)) {
+            tracing::warn!(%errno, ?command, "what takes too long could not be killed");
+        }
+        return Err(OutputError::Failed(format!("no answer within {} s", within.as_secs())));
+    };
+    match status {
+        Ok(status) if status.success() => Ok((output, complaint)),
+        Ok(_) => Err(OutputError::Failed(String::from_utf8_lossy(&complaint).trim().to_owned())),
+        Err(error) => Err(OutputError::Failed(error.to_string())),
     }
-    serde_json::from_slice(&answer)
-        .map_err(|error| failed(format!("an answer that can not be read: {error}")))
 }
 
-pub(super) async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> {
+async fn read_all(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(stream) = stream {
         // What could not be read is missing from the answer, which then does not parse.

@@ -8,19 +8,16 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{Pid, geteuid};
+use nix::unistd::geteuid;
 use serde::Deserialize;
 use tokio::process::Command;
-use tokio::time::timeout;
 use vivarium_protocol::policy::Interpreter;
 use vivarium_protocol::runtime::WasmEngine;
 
-use super::inspect::{InspectError, read_all};
+use super::inspect::{InspectError, OutputError, output_of};
 use super::program::ProgramFile;
 use crate::settings::AgentBinary;
 
@@ -71,35 +68,15 @@ async fn inspect_within(
     within: Duration,
 ) -> Result<(Interpreter, ProgramFile), InspectError> {
     let failed = |reason: String| InspectError::Wasm { path: path.to_owned(), reason };
-    let mut child = Command::new(path)
-        .args(["inspect", "--cache"])
-        .arg(cache)
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => failed(MISSING.to_owned()),
-            _ => failed(format!("execute it: {error}")),
-        })?;
-    let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let all = async { tokio::join!(read_all(stdout), read_all(stderr), child.wait()) };
-    let Ok((answer, complaint, status)) = timeout(within, all).await else {
-        // With its compiler, which would go on without it.
-        if let Some(Err(errno)) = group.map(|group| killpg(group, Signal::SIGKILL)) {
-            tracing::warn!(%errno, path = %path.display(), "what takes too long could not be killed");
+    let mut command = Command::new(path);
+    command.args(["inspect", "--cache"]).arg(cache);
+    let (answer, complaint) = output_of(command, within).await.map_err(|error| match error {
+        OutputError::Execute(error) if error.kind() == io::ErrorKind::NotFound => {
+            failed(MISSING.to_owned())
         }
-        return Err(failed(format!("no answer within {} s", within.as_secs())));
-    };
-    let status = status.map_err(|error| failed(error.to_string()))?;
-    if !status.success() {
-        return Err(failed(String::from_utf8_lossy(&complaint).trim().to_owned()));
-    }
+        OutputError::Execute(error) => failed(format!("execute it: {error}")),
+        OutputError::Failed(reason) => failed(reason),
+    })?;
     if !complaint.is_empty() {
         let said = String::from_utf8_lossy(&complaint);
         tracing::warn!(path = %path.display(), said = said.trim(), "the program of runtime wasm");
