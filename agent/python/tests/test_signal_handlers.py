@@ -7,7 +7,7 @@ PRELUDE = """
 import gc, signal, sys
 def handler(*_): raise TimeoutError(110, 'late')
 signal.signal(signal.SIGALRM, handler)
-parts = {it.__name__: it for it in gc.get_objects() if type(it) is type(sys) and it.__name__ not in sys.modules}
+parts = {it.__name__: it for it in gc.unfreeze() or gc.get_objects() if type(it) is type(sys) and it.__name__ not in sys.modules}
 def spoil(name, after):
     part, name = name.split('.')
     part = parts[part]

@@ -65,6 +65,23 @@ class WasmTest(KernelTest):
         self.assertIn("in runtime wasm: use an environment with runtime cpython", answer.message)
 
 
+class Memory(WasmTest):
+    def test_references_to_what_the_component_has_are_not_counted(self):
+        self.run_ok("import json, sys\nmine = object()")
+        count = "refs = sys.getrefcount(%s); more = [%s] * 9; sys.getrefcount(%s) - refs"
+        for name, counted in (("json.loads", "0"), ("json", "0"), ("mine", "9")):
+            with self.subTest(name):
+                self.assert_value(count % (name, name, name), counted)
+
+    def test_a_collector_that_visits_what_the_component_has_ends_nothing_of_it(self):
+        self.run_ok("import gc; gc.unfreeze(); gc.collect(); gc.collect()")
+        self.run_ok(
+            "import sys; [sys.modules.pop(name) for name in ('json', 'json.decoder')]; gc.collect()"
+        )
+        self.assert_value("import json; json.loads('[1]')", "[1]")
+        self.assert_usable()
+
+
 class Walls(WasmTest):
     def test_files_outside_of_its_directories_cannot_be_named(self):
         workdir = pathlib.Path(self.workdir)

@@ -4,7 +4,10 @@ All that is at module level runs once, as the component is made. Its memory is t
 component.
 """
 
+import gc
+
 import archive
+import immortal
 import inspection
 import loop
 import missing
@@ -126,3 +129,8 @@ class WitWorld(wit_world.WitWorld):
         import json
 
         return json.dumps(inspection.inspect(json.loads(wit_world.settings())["workdir"]))
+
+
+# The collector would write to each object that it visits.
+living = immortal.living()
+gc.freeze()

@@ -362,13 +362,23 @@ def compile_once():
     compile(ast.parse("print(1)"), "", "exec")
     import gc
 
+    # What is made from here on is beside what lasts.
     gc.collect()
-    gc.freeze()
 
 
 def prepare():
     """Makes what the component was made as ready for a session, without anything of one."""
-    own = ("app", "archive", "loop", "missing", "refusals", "stand_ins", "inspection", "wit_world")
+    own = (
+        "app",
+        "archive",
+        "immortal",
+        "loop",
+        "missing",
+        "refusals",
+        "stand_ins",
+        "inspection",
+        "wit_world",
+    )
     for name in own:
         sys.modules.pop(name, None)
     attach()
