@@ -100,6 +100,8 @@ def in_units(seconds):
         minutes, rest = divmod(seconds, 60)
         return "%d min %d s" % (minutes, rest)
     for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1:
-            return "%.3g %s" % (seconds * scale, unit)
+        digits = "%.3g" % (seconds * scale)
+        # As it is shown: 999.7 ns are 1 µs, and not 1e+03 ns.
+        if float(digits) >= 1:
+            return "%s %s" % (digits, unit)
     return "%.3g ns" % (seconds * 1e9)

@@ -82,6 +82,24 @@ class Magics(KernelTest):
         self.run_error("%timeit -n x f(1)", "IPython.core.error.UsageError")
         self.run_error("%timeit -n 1 1/0", "ZeroDivisionError")
 
+    def test_a_duration_is_shown_in_the_unit_that_it_is_rounded_to(self):
+        self.run_ok("%time 1")
+        self.run_ok(
+            "import gc, sys\ntiming, = (it for it in gc.unfreeze() or gc.get_objects()"
+            " if type(it) is type(sys) and it.__name__ == 'timing')"
+        )
+        for seconds, shown in (
+            ("999.7e-9", "1 µs"),
+            ("999.4e-9", "999 ns"),
+            ("999.7e-6", "1 ms"),
+            ("0.9997", "1 s"),
+            ("0", "0 ns"),
+            ("59.9", "59.9 s"),
+            ("61", "1 min 1 s"),
+        ):
+            with self.subTest(seconds):
+                self.assert_value("timing.in_units(%s)" % seconds, repr(shown))
+
     def test_directories_and_environment(self):
         pathlib.Path(self.workdir, "sub").mkdir()
         answer = self.run_ok("%cd sub\n%pwd")
