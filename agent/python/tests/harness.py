@@ -130,6 +130,14 @@ def details_of(filename="", cwd="", env=(), repr_limits=IPYTHON_LIMITS, pipes=()
     return details + string(policy_text(policy))
 
 
+def part_of_kernel(name):
+    """Code: the part of the kernel program of this name. In runtime wasm they are frozen."""
+    return (
+        "next(it for it in __import__('gc').unfreeze() or __import__('gc').get_objects()"
+        " if type(it) is type(__import__('sys')) and it.__name__ == %r)" % name
+    )
+
+
 def policy_text(policy):
     """A policy as the agent writes it; `policy` has what is not as by default."""
     if not policy:
@@ -441,9 +449,9 @@ class KernelTest(unittest.TestCase):
     def set_budget(self, seconds):
         """Gives rendering less time, so that tests of it are not long."""
         self.run_ok(
-            "import gc, sys\ndisplay()\nbudget, = (it for it in gc.unfreeze() or gc.get_objects() if type(it) is"
-            " type(sys) and it.__name__ == 'budget')\nassert budget.SECONDS == 5\n"
-            "budget.SECONDS = %r\nbudget.AGAIN_SECONDS = 0.1\ndel budget, gc" % seconds
+            "display()\nbudget = %s\nassert budget.SECONDS == 5\n"
+            "budget.SECONDS = %r\nbudget.AGAIN_SECONDS = 0.1\ndel budget"
+            % (part_of_kernel("budget"), seconds)
         )
 
     def complete(self, code, cursor=None):

@@ -4,7 +4,7 @@ import os
 import sys
 import unittest
 
-from harness import WASM, KernelTest, details_of
+from harness import WASM, KernelTest, details_of, part_of_kernel
 
 HAS_MONITORING = bool(WASM) or sys.version_info >= (3, 12)
 # What a policy leaves in Python while it is on.
@@ -467,16 +467,12 @@ class Work(PolicyTest):
 
     def test_an_exception_as_a_policy_begins_has_no_account_of_an_earlier_one(self):
         # As a signal handler would raise there.
-        replaced = (
-            "import gc, sys\n"
-            "part, = (it for it in gc.unfreeze() or gc.get_objects() if type(it) is type(sys) and it.__name__ == %r)\n"
-            "original = part.%s\ndef late(*a): raise TimeoutError\npart.%s = late"
-        )
+        replaced = "part = %s\noriginal = part.%s\ndef late(*a): raise TimeoutError\npart.%s = late"
         for part, function in (("policy", "begin"), ("work_native", "counter")):
             for earlier, completion in (("1", "ok"), ("while True: pass", "work_limit")):
                 with self.subTest(part=part, earlier=earlier):
                     self.held(earlier, completion, max_work=1000)
-                    self.run_ok(replaced % (part, function, function))
+                    self.run_ok(replaced % (part_of_kernel(part), function, function))
                     answer = self.held("1", "error", max_work=5)
                     self.assertEqual(answer.exception, "TimeoutError", answer)
                     self.assertEqual(answer.account, {})
@@ -503,11 +499,8 @@ class Native(PolicyTest):
     def start(self, **environment):
         kernel = super().start(**environment)
         code = (
-            "import ctypes, gc, sys\n"
-            "part, = (it for it in gc.unfreeze() or gc.get_objects() if type(it) is type(sys)"
-            " and it.__name__ == 'guard')\n"
-            "vars(part)['__builtins__']['__import__']('kernel_image').State.library ="
-            " ctypes.PyDLL(%r)\ndel part, gc" % LIBRARY
+            "import ctypes\npart = %s\nvars(part)['__builtins__']['__import__']('kernel_image').State.library ="
+            " ctypes.PyDLL(%r)\ndel part" % (part_of_kernel("guard"), LIBRARY)
         )
         answer = kernel.run(code)
         self.assertEqual(answer.completion, "ok", answer)
@@ -528,8 +521,5 @@ class NativeAuditEvents(Native, AuditEvents):
 class NativeWork(Native, Work):
     def test_the_library_counts(self):
         self.work("1")
-        code = (
-            "import gc, sys\nwork, = (it for it in gc.unfreeze() or gc.get_objects() if type(it) is type(sys)"
-            " and it.__name__ == 'work')\ntype(work.State.counter).__name__"
-        )
+        code = "work = %s\ntype(work.State.counter).__name__" % part_of_kernel("work")
         self.assert_value(code, "'NativeCounter'")

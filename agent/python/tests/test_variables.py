@@ -3,10 +3,10 @@
 import ast
 import unittest
 
-from harness import Answer, KernelTest
+from harness import Answer, KernelTest, part_of_kernel
 
 # The part that gathers them, without a name in the namespace.
-PART = "next(it for it in __import__('gc').get_objects() if type(it) is type(__import__('sys')) and it.__name__ == 'variables')"
+PART = part_of_kernel("variables")
 
 HOSTILE = """
 class Meta(type):
