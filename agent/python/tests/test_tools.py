@@ -306,18 +306,18 @@ class ToolsTest(KernelTest):
             "raised = good = bad = attempts = 0\n"
             "def work():\n"
             "    global good, bad\n"
-            "    while good < 300:\n"
+            "    while good < 300 or raised < 10:\n"
             "        if tools.echo(n=good) == {'n': good}: good += 1\n"
             "        else: bad += 1\n"
-            "while good < 300:\n"
+            "while good < 300 or raised < 10:\n"
             "    attempts += 1\n"
             # Again, since the first may come before there is work.
             "    signal.setitimer(signal.ITIMER_REAL, 0.00001 * (1 + attempts % 200), 0.02)\n"
             "    try: work()\n"
             "    except Raised: raised += 1\n"
-            "signal.signal(signal.SIGALRM, signal.SIG_IGN)\ngood, bad, raised > 0"
+            "signal.signal(signal.SIGALRM, signal.SIG_IGN)\ngood >= 300, bad"
         )
-        self.assert_with_tools(code, "(300, 0, True)")
+        self.assert_with_tools(code, "(True, 0)")
         self.assert_usable()
 
     def test_time_limits_of_all_sockets_are_not_those_of_the_kernel(self):
