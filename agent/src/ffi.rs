@@ -23,6 +23,7 @@ use vivarium_protocol::stream;
 
 use crate::image;
 use crate::sys::{self, SingleThreaded};
+use crate::zygote::forked_child::ForkedChild;
 use crate::zygote::pages;
 use crate::zygote::server::{ServeOutcome, ZygoteServer};
 
@@ -35,6 +36,13 @@ const FAILED: c_int = -1;
 
 /// The server, between two calls.
 static SERVER: Mutex<Option<ZygoteServer>> = Mutex::new(None);
+
+/// The process that was forked, between its two calls.
+static FORKED: Mutex<Option<ForkedChild>> = Mutex::new(None);
+
+fn forked_child() -> MutexGuard<'static, Option<ForkedChild>> {
+    FORKED.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn server() -> MutexGuard<'static, Option<ZygoteServer>> {
     SERVER.lock().unwrap_or_else(PoisonError::into_inner)
@@ -91,13 +99,28 @@ pub extern "C" fn vivarium_template_forked(pid: c_int) {
     }
 }
 
-/// In the process that was forked: becomes a session's kernel, confined. Ends the process if it
-/// can not.
+/// In the process that was forked: closes what is the template's. Returns 1 if it has no session yet, else 0. Ends the
+/// process if it can not.
+// SAFETY, JUSTIFICATION: as above.
+#[unsafe(no_mangle)]
+pub extern "C" fn vivarium_template_begin_kernel() -> c_int {
+    match server().take().and_then(ZygoteServer::into_forked_child) {
+        Some(child) => {
+            let is_spare = child.is_spare();
+            *forked_child() = Some(child);
+            c_int::from(is_spare)
+        }
+        None => sys::exit_now(1),
+    }
+}
+
+/// After that: becomes a session's kernel, confined, once it has a session. Ends the process if it can not.
 // SAFETY, JUSTIFICATION: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn vivarium_template_become_kernel() {
-    match server().take().and_then(ZygoteServer::into_forked_child) {
-        Some((child, table)) => drop(child.become_kernel(table)),
+    let child = forked_child().take();
+    match child {
+        Some(child) => drop(child.become_kernel()),
         None => sys::exit_now(1),
     }
 }

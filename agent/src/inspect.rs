@@ -30,7 +30,7 @@ const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
-const PARTS: [(&str, &str); 63] = [
+const PARTS: [(&str, &str); 64] = [
     ("abridge", include_str!("../python/display/abridge.py")),
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
@@ -73,6 +73,7 @@ const PARTS: [(&str, &str); 63] = [
     ("process_state", include_str!("../python/image/process_state.py")),
     ("programs", include_str!("../python/cell/programs.py")),
     ("publisher", include_str!("../python/display/publisher.py")),
+    ("rehearsal", include_str!("../python/zygote/rehearsal.py")),
     ("render", include_str!("../python/display/render.py")),
     ("renderers", include_str!("../python/display/renderers.py")),
     ("report", include_str!("../python/core/report.py")),

@@ -23,6 +23,7 @@ mod reload;
 
 /// The name of the fork server of launchers.
 const FORK_SERVER: &str = "viv-launchers";
+const SPARE: &str = "viv-spare";
 
 /// How to start a daemon.
 #[derive(Debug, Default)]
@@ -217,11 +218,11 @@ impl Daemon {
     }
 
     /// All its launchers, agents, kernels, what tenants started, and its templates. Not the fork
-    /// server of launchers, which is there whether there are sessions or not.
+    /// server of launchers nor its template's spare, which are there whether there are sessions or not.
     #[must_use]
     pub fn descendants(&self) -> Vec<Process> {
         let mut all = self.processes();
-        all.retain(|process| process.name != FORK_SERVER);
+        all.retain(|process| ![FORK_SERVER, SPARE].contains(&process.name.as_str()));
         all
     }
 
@@ -229,6 +230,20 @@ impl Daemon {
     #[must_use]
     pub fn processes(&self) -> Vec<Process> {
         processes::descendants(self.pid())
+    }
+
+    /// The process that its template has forked ahead.
+    #[must_use]
+    pub fn spare(&self) -> Option<Process> {
+        self.processes().into_iter().find(|process| process.name == SPARE)
+    }
+
+    /// Waits for it.
+    #[must_use]
+    #[track_caller]
+    pub fn until_spare(&self) -> Process {
+        wait::until_true("a spare", || self.spare().is_some());
+        self.spare().unwrap_or_else(|| panic!("the spare is gone:\n{}", self.log()))
     }
 
     /// The fork server of launchers that it uses now.

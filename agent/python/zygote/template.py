@@ -23,6 +23,7 @@ import after_fork
 import import_hooks
 import kernel
 import kernel_image
+import rehearsal
 from classes import type_name
 
 # What `vivarium_template_serve` returns when the process is to be forked: agent/src/ffi.rs.
@@ -98,6 +99,11 @@ def main():
         library.vivarium_template_forked(pid)
     else:
         os._exit(0)
+    if library.vivarium_template_begin_kernel():
+        try:
+            rehearsal.rehearse()
+        except BaseException:
+            os._exit(1)  # The server does without a spare that has ended.
     library.vivarium_template_become_kernel()
     kernel_image.State.library = library
     after_fork.reinitialize()

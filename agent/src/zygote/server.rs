@@ -24,7 +24,7 @@ use vivarium_protocol::message::{
 };
 use vivarium_protocol::stream::{self, StreamError};
 
-use super::forked_child::ForkedChild;
+use super::forked_child::{ForkedChild, Source};
 use super::pages;
 use crate::children::Children;
 use crate::failure::failure_to_fork;
@@ -38,6 +38,9 @@ type LauncherId = u64;
 const CONTROL: LauncherId = 0;
 const CHILDREN: LauncherId = 1;
 
+/// How long nothing is asked of it before it makes a spare.
+const SPARE_AFTER_MS: u16 = 20;
+
 #[derive(Debug)]
 pub(crate) enum ServeOutcome {
     /// The caller has to fork, and to call [`ZygoteServer::forked`] or [`ZygoteServer::fork_failed`], or,
@@ -46,14 +49,47 @@ pub(crate) enum ServeOutcome {
     Closed,
 }
 
+/// A fork that the caller has to make.
 #[derive(Debug)]
-struct ForkRequest {
-    launcher: LauncherId,
-    fork: ForkNumber,
-    request: UnixStream,
+struct NextFork {
+    purpose: Purpose,
     /// Where the kernel sends its pid.
     pid_receiver: UnixStream,
     pid_sender: UnixStream,
+}
+
+#[derive(Debug)]
+enum Purpose {
+    Kernel {
+        launcher: LauncherId,
+        fork: ForkNumber,
+        request: UnixStream,
+    },
+    /// Two ends of one socket.
+    Spare {
+        ours: UnixStream,
+        theirs: UnixStream,
+    },
+}
+
+/// A forked process that waits for a launcher's request.
+#[derive(Debug)]
+struct Spare {
+    socket: UnixStream,
+    pid_receiver: UnixStream,
+}
+
+impl NextFork {
+    fn spare() -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        Self::new(Purpose::Spare { ours, theirs })
+    }
+
+    fn new(purpose: Purpose) -> io::Result<Self> {
+        let (pid_receiver, pid_sender) = UnixStream::pair()?;
+        pid_receiver.set_nonblocking(true)?;
+        Ok(Self { purpose, pid_receiver, pid_sender })
+    }
 }
 
 #[derive(Debug)]
@@ -71,7 +107,10 @@ pub(crate) struct ZygoteServer {
     children: Children,
     launchers: BTreeMap<LauncherId, UnixStream>,
     last_launcher: LauncherId,
-    requested: Option<ForkRequest>,
+    next: Option<NextFork>,
+    spare: Option<Spare>,
+    /// Whether a kernel was asked for since the last attempt to make a spare.
+    wants_spare: bool,
     joining: Vec<Joining>,
     kernels: BTreeMap<Pid, (LauncherId, ForkNumber)>,
     started_with: StartedWith,
@@ -109,7 +148,9 @@ impl ZygoteServer {
             children,
             launchers: BTreeMap::new(),
             last_launcher: CHILDREN,
-            requested: None,
+            next: None,
+            spare: None,
+            wants_spare: true,
             joining: Vec::new(),
             kernels: BTreeMap::new(),
             started_with,
@@ -119,10 +160,23 @@ impl ZygoteServer {
     pub(crate) fn serve(&mut self) -> Result<ServeOutcome, StreamError> {
         loop {
             let mut events = [EpollEvent::empty(); 32];
-            let count = match self.epoll.wait(&mut events, EpollTimeout::NONE) {
+            let timeout = if self.wants_spare {
+                EpollTimeout::from(SPARE_AFTER_MS)
+            } else {
+                EpollTimeout::NONE
+            };
+            let count = match self.epoll.wait(&mut events, timeout) {
                 Err(Errno::EINTR) => continue,
                 found => found.map_err(io::Error::from)?,
             };
+            if count == 0 {
+                self.wants_spare = false;
+                // Where there are no descriptors left it does without one.
+                self.next = NextFork::spare().ok();
+                if self.next.is_some() {
+                    return Ok(ServeOutcome::Fork);
+                }
+            }
             for event in events.iter().take(count) {
                 match event.data() {
                     CONTROL => match stream::receive_with::<ToTemplate>(
@@ -140,7 +194,7 @@ impl ZygoteServer {
                     CHILDREN => self.reap(),
                     launcher => {
                         self.recv(launcher)?;
-                        if self.requested.is_some() {
+                        if self.next.is_some() {
                             return Ok(ServeOutcome::Fork);
                         }
                     }
@@ -166,15 +220,35 @@ impl ZygoteServer {
         match stream::receive_with::<ToZygote>(socket, MAX_SMALL_FRAME_BYTES) {
             Ok((ToZygote::Fork(fork), fds)) => {
                 if let Some(request) = fds.into_iter().next().map(UnixStream::from) {
-                    let (pid_receiver, pid_sender) = UnixStream::pair()?;
-                    pid_receiver.set_nonblocking(true)?;
-                    self.requested =
-                        Some(ForkRequest { launcher, fork, request, pid_receiver, pid_sender });
+                    self.give(launcher, fork, request)?;
                 }
             }
             Err(_) => {
                 // It has ended, and its session too. Closing takes it out of the epoll set.
                 self.launchers.remove(&launcher);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the spare take the request or, if there is none or it is gone, a fork that is yet to be made.
+    fn give(
+        &mut self,
+        launcher: LauncherId,
+        fork: ForkNumber,
+        request: UnixStream,
+    ) -> io::Result<()> {
+        self.wants_spare = true;
+        let taken = self.spare.take().filter(|spare| {
+            stream::send_with(&spare.socket, &(), &[&request], MAX_SMALL_FRAME_BYTES).is_ok()
+        });
+        match taken {
+            Some(Spare { pid_receiver, .. }) => {
+                self.joining.push(Joining { launcher, fork, pid_receiver });
+            }
+            None => {
+                let purpose = Purpose::Kernel { launcher, fork, request };
+                self.next = Some(NextFork::new(purpose)?);
             }
         }
         Ok(())
@@ -196,8 +270,8 @@ impl ZygoteServer {
             }
         }
         match self.into_forked_child() {
-            Some((child, table)) => {
-                let arguments = child.become_kernel(table);
+            Some(child) => {
+                let arguments = child.become_kernel();
                 // The allocator is the whole program's, and what it frees from here on its tenant's.
                 sys::overwrite_freed_memory(false);
                 arguments
@@ -208,34 +282,44 @@ impl ZygoteServer {
 
     /// In the parent: the caller has forked.
     pub(crate) fn forked(&mut self) {
-        let requested = self.requested.take();
-        self.joining.extend(requested.map(
-            |ForkRequest { launcher, fork, pid_receiver, .. }| Joining {
-                launcher,
-                fork,
+        match self.next.take() {
+            Some(NextFork {
+                purpose: Purpose::Kernel { launcher, fork, .. },
                 pid_receiver,
-            },
-        ));
+                ..
+            }) => {
+                self.joining.push(Joining { launcher, fork, pid_receiver });
+            }
+            Some(NextFork { purpose: Purpose::Spare { ours, .. }, pid_receiver, .. }) => {
+                self.spare = Some(Spare { socket: ours, pid_receiver });
+            }
+            None => {}
+        }
     }
 
     pub(crate) fn fork_failed(&mut self, reason: io::Error) {
-        if let Some(ForkRequest { request, .. }) = self.requested.take() {
+        if let Some(NextFork { purpose: Purpose::Kernel { request, .. }, .. }) = self.next.take() {
             let failed = FromForkedChild::Failed(failure_to_fork("fork a kernel", reason));
             stream::send_if_open(&request, &failed, MAX_SMALL_FRAME_BYTES);
         }
     }
 
-    /// In the child, which closes the server's descriptors with all others. `None` if this is not a child
-    /// that a launcher requested.
-    pub(crate) fn into_forked_child(mut self) -> Option<(ForkedChild, DescriptorTable)> {
+    /// In the child, where it closes the server's descriptors. `None` if this is not a child of the server's.
+    pub(crate) fn into_forked_child(mut self) -> Option<ForkedChild> {
         let table = DescriptorTable::after_fork_of(self.pid)?;
-        let requested = self.requested.take();
+        let next = self.next.take();
         let started_with = self.started_with.clone();
         std::mem::forget(self);
-        requested.map(|ForkRequest { request, pid_receiver, pid_sender, .. }| {
-            std::mem::forget(pid_receiver);
-            (ForkedChild { launcher: request, pid_sender, started_with }, table)
-        })
+        let NextFork { purpose, pid_receiver, pid_sender } = next?;
+        std::mem::forget(pid_receiver);
+        let source = match purpose {
+            Purpose::Kernel { request, .. } => Source::Launcher(request),
+            Purpose::Spare { ours, theirs } => {
+                std::mem::forget(ours);
+                Source::Zygote(theirs)
+            }
+        };
+        ForkedChild::new(table, source, pid_sender, started_with).ok()
     }
 
     /// Reaps every child that has ended, and tells launchers of the kernels among them.

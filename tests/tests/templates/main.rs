@@ -9,6 +9,7 @@ mod interpreters;
 mod likeness;
 mod lives;
 mod randomness;
+mod spares;
 mod unfit;
 
 use vivarium_tests::start_mode::StartMode;

@@ -1,0 +1,177 @@
+//! The process that a template forks ahead, which becomes the next session's kernel.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use vivarium_tests::processes::Process;
+use vivarium_tests::start_mode::StartMode;
+use vivarium_tests::{Daemon, Session, Setup, wait};
+
+use crate::template;
+
+fn send(process: &Process, signal: Signal) {
+    kill(Pid::from_raw(process.pid), signal).unwrap();
+}
+
+/// Waits until there is another spare.
+#[track_caller]
+fn until_another(daemon: &Daemon, than: &Process) -> Process {
+    let mut spare = None;
+    wait::until_true("another spare", || {
+        spare = daemon.spare();
+        spare.as_ref().is_some_and(|one| one.pid != than.pid)
+    });
+    spare.unwrap()
+}
+
+#[track_caller]
+fn end(session: &Session<'_>) {
+    assert_eq!(session.request("DELETE", "", None).status, 204);
+}
+
+#[test]
+fn each_kernel_takes_it_and_another_follows() {
+    let daemon = template(&[], "").start();
+    let mut spare = daemon.until_spare();
+    let session = daemon.session();
+    for number in 0..4 {
+        assert_eq!(
+            session.value("len([it for it in In if it]), dict(Out), 'x' in globals()"),
+            "(1, {}, False)"
+        );
+        assert!(session.is_forked());
+        let next = until_another(&daemon, &spare);
+        assert!(!spare.is_alive(), "the spare is there beside the kernel that it became");
+        spare = next;
+        let _left = session.execute("x = 1; x").ok();
+        // A kernel of the pool, one by a reset, and one after a death.
+        if number % 2 == 0 {
+            session.reset();
+        } else {
+            assert_eq!(session.execute("import os; os._exit(3)").status(), "killed");
+        }
+    }
+    daemon.stop_and_check();
+    let daemon = Setup::with_start_mode(StartMode::Executed).start();
+    let _session = daemon.session();
+    assert_eq!(daemon.spare(), None);
+    daemon.stop_and_check();
+}
+
+/// The control of all of these: a kernel is what the spare becomes, so that one that stands still has the
+/// launcher do without the template.
+#[test]
+fn one_that_hangs_is_done_without() {
+    let daemon = template(&[], "").start();
+    let (template, spare) = (daemon.templates(), daemon.until_spare());
+    send(&spare, Signal::SIGSTOP);
+    let session = daemon.any_session(&json!({}));
+    assert!(!session.is_forked());
+    assert_eq!(session.value("1 + 1"), "2");
+    // It comes too late, and finds that nobody waits for it.
+    send(&spare, Signal::SIGCONT);
+    wait::until_true("the end of the one that hung", || !spare.is_alive());
+    assert_eq!(session.processes(), 1);
+    let _another = until_another(&daemon, &spare);
+    daemon.until_template("ready");
+    let next = daemon.any_session(&json!({}));
+    assert!(next.is_forked());
+    assert_eq!(next.value("1 + 1"), "2");
+    assert_eq!(daemon.templates(), template);
+    daemon.until_only(2);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn one_that_was_killed_is_done_without() {
+    let daemon = template(&[], "").start();
+    let template = daemon.templates();
+    for _ in 0..3 {
+        let spare = daemon.until_spare();
+        send(&spare, Signal::SIGKILL);
+        let session = daemon.session();
+        assert!(session.is_forked());
+        assert_eq!(session.value("1 + 1"), "2");
+        let _another = until_another(&daemon, &spare);
+        end(&session);
+    }
+    assert_eq!(daemon.templates(), template);
+    daemon.until_only(0);
+    daemon.stop_and_check();
+}
+
+#[test]
+fn it_ends_with_its_template() {
+    let daemon = template(&[], "").start();
+    let spare = daemon.until_spare();
+    send(&daemon.templates()[0], Signal::SIGKILL);
+    wait::until_true("its end", || !spare.is_alive());
+    let _of_the_next = until_another(&daemon, &spare);
+    daemon.stop_and_check();
+}
+
+/// All that the parts of the kernel program and `sys` hold, and what the process has open and mapped.
+const LOOK: &str = "
+import gc, json, os, sys
+def describe(value, depth=0):
+    kind = type(value)
+    if kind in (list, tuple, dict) and depth < 4:
+        return [describe(it, depth + 1) for it in (value.items() if kind is dict else value)]
+    if kind in (int, float, str, bytes, bool, type(None)):
+        return repr(value)
+    if kind.__module__ in parts and depth < 4:
+        return describe(vars(value), depth + 1)
+    return kind.__name__
+gc.unfreeze()
+modules = [it for it in gc.get_objects() if type(it) is type(sys) and it.__name__]
+parts = {it.__name__ for it in modules if sys.modules.get(it.__name__) is not it}
+gc.freeze()
+# Numbers of processes and threads, a buffer, and this code's own variables.
+MOVES = ('wire.chunk', 'guard.State.pid', 'guard.State.thread', 'variables.NAMESPACE')
+look = {}
+for module in modules:
+    if module.__name__ in parts:
+        for name, value in vars(module).items():
+            name = module.__name__ + '.' + name
+            if not name.endswith(('.__builtins__', '.modules', '.environ')):
+                look[name] = describe(value)
+            if type(value) is type and value.__module__ in parts:
+                for own, it in vars(value).items():
+                    look[name + '.' + own] = describe(it)
+look = {name: it for name, it in look.items() if name not in MOVES}
+look['parts'] = sorted(parts)
+look['sys'] = {name: describe(it, 2) for name, it in vars(sys).items() if name != 'modules'}
+look['modules'] = sorted(sys.modules)
+look['builtins'] = sorted(vars(__import__('builtins')))
+look['names'] = sorted(name for name in globals() if name.startswith('__'))
+look['descriptors'] = sorted(os.listdir('/proc/self/fd'))[:4]
+look['name'] = open('/proc/self/comm').read()
+print(json.dumps(look))";
+
+#[test]
+fn its_kernel_is_as_one_that_was_forked_for_its_session() {
+    let daemon = template(&["json"], "").start();
+    let mut looks = Vec::new();
+    for is_spare in [true, false] {
+        let spare = daemon.until_spare();
+        if !is_spare {
+            send(&spare, Signal::SIGKILL);
+        }
+        let session = daemon.session();
+        looks.push(session.execute(LOOK).ok().printed_json());
+        assert!(session.is_forked());
+        let _another = until_another(&daemon, &spare);
+        end(&session);
+    }
+    let [ahead, forked] = &looks[..] else { panic!("two") };
+    let (ahead, forked) = (ahead.as_object().unwrap(), forked.as_object().unwrap());
+    assert!(forked["parts"].as_array().unwrap().len() > 15, "{}", forked["parts"]);
+    let mut wrong: Vec<_> =
+        forked.iter().filter(|(name, it)| ahead.get(*name) != Some(it)).collect();
+    wrong.extend(ahead.iter().filter(|(name, _)| !forked.contains_key(*name)));
+    let told =
+        |name: &String| format!("{name}: {:?}\n    forked {:?}", ahead.get(name), forked.get(name));
+    let wrong: Vec<_> = wrong.into_iter().map(|(name, _)| told(name)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    daemon.stop_and_check();
+}
