@@ -9,6 +9,7 @@
 
 mod daemon;
 mod disk;
+mod history;
 mod machine;
 mod memory;
 mod plot;
@@ -20,6 +21,7 @@ mod series;
 
 pub use daemon::DaemonError;
 pub use disk::DiskError;
+pub use history::append;
 pub use machine::Machine;
 pub use memory::MemoryError;
 pub use plot::svg;

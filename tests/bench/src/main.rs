@@ -4,13 +4,13 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
 use clap::builder::RangedU64ValueParser;
 use tokio::runtime::Builder;
-use vivarium_bench::{Plan, Report, Scenario, run, svg, text};
+use vivarium_bench::{Plan, Report, Scenario, append, run, svg, text};
 use vivarium_protocol::error_chain;
 
 /// Measures sessions, executions, streamed output and files on this host
@@ -26,7 +26,8 @@ Examples:
   vivarium bench --quick
   vivarium bench --only egress --only neighbours
   vivarium bench --only asleep --asleep 20000 --awake 1000
-  vivarium bench --check --json >figures.json"
+  vivarium bench --check --json >figures.json
+  vivarium bench --append docs/performance-history.jsonl --label \"$(git describe --always)\""
 )]
 struct Args {
     /// Prints JSON
@@ -49,6 +50,12 @@ struct Args {
     /// Exits with 1 also if a target is missed
     #[arg(long)]
     check: bool,
+    /// Also appends the bars to this file, as a line of JSON
+    #[arg(long, value_name = "FILE")]
+    append: Option<PathBuf>,
+    /// Names in that line what was measured
+    #[arg(long, value_name = "VERSION", requires = "append", default_value = env!("CARGO_PKG_VERSION"))]
+    label: String,
     /// Also draws the results into this file, as SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
@@ -87,9 +94,17 @@ fn show(args: &Args, report: &Report) -> io::Result<()> {
         text(report)
     };
     io::stdout().lock().write_all(page.as_bytes())?;
-    let Some(path) = &args.plot else { return Ok(()) };
-    let named = |error| io::Error::other(format!("cannot write {}: {error}", path.display()));
-    fs::write(path, svg(report)).map_err(named)
+    if let Some(path) = &args.append {
+        append(path, &args.label, report).map_err(cannot_write(path))?;
+    }
+    if let Some(path) = &args.plot {
+        fs::write(path, svg(report)).map_err(cannot_write(path))?;
+    }
+    Ok(())
+}
+
+fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::other(format!("cannot write {}: {error}", path.display()))
 }
 
 fn fail(code: u8, message: &str) -> ExitCode {

@@ -4,12 +4,17 @@ use std::time::Instant;
 
 use vivarium_client::{Client, Method};
 
-use super::{Context, concurrent, ready, requests, with_daemon};
+use super::{Context, concurrent, outside, ready, requests, with_daemon};
 use crate::daemon::Daemon;
 use crate::samples::Samples;
-use crate::{BenchError, Findings};
+use crate::{Bar, BenchError, Findings};
 
 const WHAT: &str = "a session of many at once";
+
+/// How many times as long as bare Python it may take until all of 100 have answered.
+const ALL_OF_100: f64 = 15.0;
+/// And until the first half of 1000.
+const HALF_OF_1000: f64 = 80.0;
 
 pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
     with_daemon("", async |daemon| {
@@ -19,16 +24,26 @@ pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
         }
         let mut client = daemon.client();
         requests::create(&mut client, "before", "1+1", WHAT).await?;
+        let bare = outside::bare_beside(context, "creates at once").await?;
         for (at_once, rounds) in context.plan.bursts {
             let (mut each, mut all) = (Samples::default(), Samples::default());
             for _ in 0..*rounds {
                 burst(daemon, *at_once, &mut each, &mut all).await?;
             }
-            findings.times.extend([
-                each.summary(format!("creates at once, {at_once}: each")),
-                all.summary(format!("creates at once, {at_once}: all of them")),
-            ]);
+            let each = each.summary(format!("creates at once, {at_once}: each"));
+            let all = all.summary(format!("creates at once, {at_once}: all of them"));
+            let bar = match at_once {
+                100 => Some((&all, ALL_OF_100)),
+                1000 => Some((&each, HALF_OF_1000)),
+                _ => None,
+            };
+            findings.bars.extend(bar.map(|(times, most)| {
+                let name = format!("{} p50, to bare python3", times.name);
+                Bar::at_most(name, times.p50 / bare.p50, most, "times")
+            }));
+            findings.times.extend([each, all]);
         }
+        findings.times.push(bare);
         Ok(findings)
     })
     .await

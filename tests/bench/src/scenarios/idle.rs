@@ -2,15 +2,16 @@
 
 use std::time::Instant;
 
-use super::{Context, concurrent, requests, with_daemon};
+use super::{Context, concurrent, outside, requests, with_daemon};
 use crate::daemon::Daemon;
 use crate::memory::pss_bytes;
 use crate::samples::{Samples, median};
 use crate::{Bar, BenchError, Findings, Size};
 
-const WARM_MS: f64 = 0.5;
+/// 0.25 ms where bare Python takes 16.
+const WARM_TO_BARE: f64 = 0.25 / 16.0;
 const AGENT_MIB: f64 = 1.0;
-const DAEMON_MIB: f64 = 20.0;
+const DAEMON_MIB: f64 = 9.0;
 const SESSION: &str = "warm";
 const WHAT: &str = "a warm session";
 
@@ -31,16 +32,18 @@ async fn measure_on(daemon: &Daemon, context: &Context) -> Result<Findings, Benc
     let agent = median(usage.iter().filter_map(|usage| usage.agent_pss_bytes).collect());
     let kernel = median(usage.iter().filter_map(|usage| usage.kernel_pss_bytes).collect());
     let warm = warm.summary("warm execute of 1+1");
+    let bare = outside::bare_beside(context, "warm executions").await?;
+    let to_bare = warm.p50 / bare.p50;
     let agent = Size::new("agent PSS, median of the idle sessions", agent);
     let kernel = Size::new("kernel PSS, median of the idle sessions", kernel);
     let daemon = Size::new(format!("daemon PSS with {idle} idle sessions"), daemon_bytes);
     Ok(Findings {
         bars: vec![
-            Bar::at_most("warm execute p50", warm.p50, WARM_MS, "ms"),
+            Bar::at_most("warm execute p50, to bare python3", to_bare, WARM_TO_BARE, "times"),
             Bar::at_most("agent PSS", agent.mib(), AGENT_MIB, "MiB"),
             Bar::at_most(format!("daemon PSS with {idle} idle"), daemon.mib(), DAEMON_MIB, "MiB"),
         ],
-        times: vec![warm],
+        times: vec![warm, bare],
         sizes: vec![agent, kernel, daemon],
         ..Findings::default()
     })

@@ -1,12 +1,15 @@
 //! Programs outside of any session, which a session is compared with.
 
 use std::process::Stdio;
+use std::time::Instant;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use super::requests;
-use crate::BenchError;
+use super::{Context, requests};
+use crate::samples::Samples;
+use crate::series;
+use crate::{BenchError, Summary};
 
 /// Runs the interpreter with nothing to do, and nothing around it.
 pub(super) async fn bare(interpreter: &str) -> Result<(), BenchError> {
@@ -17,6 +20,17 @@ pub(super) async fn bare(interpreter: &str) -> Result<(), BenchError> {
         .await
         .map(drop)
         .map_err(|source| BenchError::Interpreter { interpreter: interpreter.to_owned(), source })
+}
+
+/// What [`bare`] takes, for a scenario that does not take turns with it.
+pub(super) async fn bare_beside(context: &Context, what: &str) -> Result<Summary, BenchError> {
+    let mut samples = Samples::default();
+    for turn in 0..=context.plan.starts / 2 {
+        let start = Instant::now();
+        bare(&context.machine.interpreter).await?;
+        samples.add_if(turn > 0, start.elapsed());
+    }
+    Ok(samples.summary(format!("{}, beside {what}", series::BARE)))
 }
 
 /// A server that prints its port, killed when dropped, and that port.

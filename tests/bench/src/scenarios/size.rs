@@ -5,22 +5,23 @@ use crate::daemon::Daemon;
 use crate::memory::{available_bytes, launchers_pss_bytes};
 use crate::{Bar, BenchError, Findings, Size};
 
-const SESSION_MB: f64 = 5.0;
+const PLAIN_MB: f64 = 1.0;
+const SCIENTIFIC_MB: f64 = 2.0;
 
 pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
     let counts = context.plan.idle_for_size;
     let most = counts.iter().max().copied().unwrap_or_default();
-    let bar = |found| {
-        let name = format!("PSS per idle session of {most}, the three imported");
-        Bar::at_most(name, found, SESSION_MB, "MB")
+    let bar = |kind, found, limit| {
+        Bar::at_most(format!("PSS per idle session of {most}, {kind}"), found, limit, "MB")
     };
-    let mut findings = grown(counts, "plain", "", "1+1").await?.0;
+    let (mut findings, plain) = grown(counts, "plain", "", "1+1").await?;
     let mut scientific = (Findings::default(), f64::NAN);
     if let Some(interpreter) = &context.scientific {
         let config = environment::scientific(interpreter);
         scientific = grown(counts, "the three", &config, &environment::import_and_add()).await?;
     }
-    findings.bars.push(bar(scientific.1));
+    findings.bars.push(bar("plain", plain, PLAIN_MB));
+    findings.bars.push(bar("the three imported", scientific.1, SCIENTIFIC_MB));
     findings.sizes.extend(scientific.0.sizes);
     findings.notes.extend(scientific.0.notes);
     Ok(findings)

@@ -4,11 +4,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Context, concurrent, environment, ready, requests, with_daemon};
+use super::{Context, concurrent, environment, outside, ready, requests, with_daemon};
 use crate::daemon::Daemon;
 use crate::{Bar, BenchError, Findings, Frequency};
 
-const SESSIONS_PER_S: f64 = 150.0;
+/// Sessions in the time of one bare start.
+const SESSIONS_PER_BARE: f64 = 5.0;
 
 /// Clients for each CPU: enough that there always is one whose session can be worked for, and few
 /// enough that sessions do not wait for each other longer than they take.
@@ -41,8 +42,11 @@ pub(super) async fn measure(context: &Context) -> Result<Findings, BenchError> {
     })
     .await?;
     findings.notes.push(format!("{name}: {hits} came from the pool, {missed} did not"));
-    let bar = format!("sessions sustained on {} CPUs, no pool", context.machine.cpus);
-    findings.bars.push(Bar::at_least(bar, plain.per_s, SESSIONS_PER_S, "1/s"));
+    let bare = outside::bare_beside(context, "sustained sessions").await?;
+    let bar = format!("sessions on {} CPUs in the time of a bare python3", context.machine.cpus);
+    let found = plain.per_s * bare.p50 / 1000.0;
+    findings.bars.push(Bar::at_least(bar, found, SESSIONS_PER_BARE, "sessions"));
+    findings.times.push(bare);
     findings.frequencies = vec![plain, pooled];
     Ok(findings)
 }
