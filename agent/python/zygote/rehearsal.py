@@ -29,8 +29,7 @@ def rehearse():
     streams.start()
     interactive.start()
     try:
-        wire.readv = read_request
-        wire.write = lambda fd, data: len(data)
+        wire.readv, wire.write = read_request, discard
         kernel.serve()
     finally:
         wire.readv, wire.write = read, write
@@ -58,3 +57,8 @@ def read_request(fd, buffers):
     frame = wire.number(len(payload) + 1) + bytes([wire.EXECUTE]) + payload
     buffers[0][: len(frame)] = frame
     return len(frame)
+
+
+def discard(fd, data):
+    """In place of write(2)."""
+    return len(data)
