@@ -2,7 +2,7 @@
 //!
 //! Thin: each function takes and gives numbers or a string, and does one thing of [`crate::zygote`].
 //! The calls come in this order and in no other: `serve`; if that says so, a fork, after which the
-//! parent calls `forked` and `serve` again, and the child `become_kernel`.
+//! parent calls `forked` and `serve` again, and the child `begin_kernel` and `become_kernel`.
 //!
 //! A function that takes the supervisor's socket is unsafe: only Python that a zygote has executed has one,
 //! at descriptor 3, which only this library may use. [`work`] has what Python calls for each tick of work, and

@@ -246,10 +246,12 @@ static void template(void) {
     }
     int (*serve)(void) = (int (*)(void))dlsym(library, "vivarium_template_serve");
     void (*was_forked)(int) = (void (*)(int))dlsym(library, "vivarium_template_forked");
+    int (*begin_kernel)(void) = (int (*)(void))dlsym(library, "vivarium_template_begin_kernel");
     void (*become_kernel)(void) = (void (*)(void))dlsym(library, "vivarium_template_become_kernel");
     while (serve() == 1) {
         pid_t child = fork();
         if (child == 0) {
+            begin_kernel();
             become_kernel();
             kernel();
         }
