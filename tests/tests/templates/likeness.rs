@@ -47,7 +47,7 @@ look = {
     'filters': int(status['Seccomp_filters']),
     'limits': {name: resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith('RLIMIT_')},
     'oom': open('/proc/self/oom_score_adj').read(),
-    'cgroup': open('/proc/self/cgroup').read(),
+    'cgroup': [line for line in open('/proc/self/cgroup') if line.startswith('0::')],
     'mounts': [line.split()[3:6] for line in open('/proc/self/mountinfo')],
     'descriptors': [(name, os.readlink('/proc/self/fd/' + name).split(':')[0]) for name in '0123'],
     'stdin': open('/proc/self/fd/0', 'rb').read().decode(),
