@@ -23,6 +23,7 @@ SOURCE = "1+1"
 def rehearse():
     """Serves an execution. Nothing of it is there when it returns."""
     names, read, write = dict(vars(guard.main_module)), wire.readv, wire.write
+    own_builtins = set(vars(builtins))
     stdin, on_sigint, mask = sys.stdin, getsignal(SIGINT), pthread_sigmask(SIG_BLOCK, ())
     guard.State.pid = posix.getpid()
     vars(wire.state).update(inbox=wire.chunk, read_counts=[], requests=[])
@@ -45,8 +46,8 @@ def rehearse():
     sys.stdin = stdin
     signal(SIGINT, on_sigint)
     pthread_sigmask(SIG_SETMASK, mask)
-    for name in ("In", "Out", "display", "update_display", "clear_output"):
-        vars(builtins).pop(name)
+    for name in vars(builtins).keys() - own_builtins:
+        delattr(builtins, name)
 
 
 def read_request(fd, buffers):

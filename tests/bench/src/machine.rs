@@ -21,6 +21,17 @@ pub struct Machine {
 }
 
 impl Machine {
+    #[cfg(test)]
+    pub(super) const fn unknown() -> Self {
+        Self {
+            kernel: String::new(),
+            cpus: 1,
+            interpreter: String::new(),
+            python_version: String::new(),
+            layers: String::new(),
+        }
+    }
+
     /// As a daemon with the default environment describes it.
     pub(super) async fn of_daemon(daemon: &Daemon) -> Result<Self, BenchError> {
         let host = daemon.client().json(Method::GET, "/v1/host", None::<&()>).await?;

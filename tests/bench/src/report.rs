@@ -196,14 +196,7 @@ mod tests {
 
     #[test]
     fn a_failed_scenario_fails_the_report() {
-        let machine = Machine {
-            kernel: String::new(),
-            cpus: 1,
-            interpreter: String::new(),
-            python_version: String::new(),
-            layers: String::new(),
-        };
-        let mut report = Report::new(machine);
+        let mut report = Report::new(Machine::unknown());
         let bars = vec![Bar::at_most("x", 1.0, 2.0, "ms")];
         report.take(Scenario::Starts, Ok(Findings { bars, ..Findings::default() }));
         assert!(report.is_whole() && report.meets_bars());

@@ -4,19 +4,14 @@
 use std::process::Command;
 use std::thread;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::json;
 use vivarium_tests::host;
 use vivarium_tests::processes::Process;
 use vivarium_tests::program::{self, Runner};
 use vivarium_tests::{Daemon, Outcome, Session, wait};
 
-use crate::{built, template};
-
-fn send(process: &Process, signal: Signal) {
-    kill(Pid::from_raw(process.pid), signal).unwrap();
-}
+use crate::{built, send, template};
 
 /// The one template of a daemon.
 #[track_caller]

@@ -12,6 +12,9 @@ mod randomness;
 mod spares;
 mod unfit;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use vivarium_tests::processes::Process;
 use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{Daemon, Setup};
 
@@ -21,6 +24,10 @@ fn template(preimport: &[&str], warmup: &str) -> Setup {
     let warmup = serde_json::to_string(warmup).unwrap();
     let lines = format!("preimport = {preimport:?}\nwarmup = {warmup}");
     Setup::with_start_mode(StartMode::Forked).config("environments.default", &lines)
+}
+
+fn send(process: &Process, signal: Signal) {
+    kill(Pid::from_raw(process.pid), signal).unwrap();
 }
 
 /// How many templates were built, or were not.

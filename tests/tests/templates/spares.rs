@@ -1,17 +1,12 @@
 //! The process that a template forks ahead, which becomes the next session's kernel.
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::json;
 use vivarium_tests::processes::Process;
 use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{Daemon, Session, Setup, wait};
 
-use crate::template;
-
-fn send(process: &Process, signal: Signal) {
-    kill(Pid::from_raw(process.pid), signal).unwrap();
-}
+use crate::{send, template};
 
 /// Waits until there is another spare.
 #[track_caller]
