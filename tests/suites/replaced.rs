@@ -67,7 +67,7 @@ fn by_a_death_it_is_clean_and_came_about_in_the_same_way() {
         // Nothing but a kill ends the last one.
         let code = format!("signal.signal(2, signal.SIG_IGN)\n{code}");
         let request =
-            json!({"code": code, "timeout_ms": if cause == "wall_time" { 300 } else { 60_000 }});
+            json!({"code": code, "timeout_ms": if cause == "wall_time" { 2000 } else { 60_000 }});
         let outcome = session.execute_with(&request);
         assert_eq!((outcome.cause(), outcome.state()), (cause, "lost"), "{outcome}");
         assert_eq!(session.value(FRESH), fresh);

@@ -6,14 +6,14 @@ from harness import KernelTest
 class Budget(KernelTest):
     def setUp(self):
         super().setUp()
-        self.set_budget(0.3)
+        self.set_budget(1)
 
     def test_a_repr_that_hangs_is_replaced_by_a_text(self):
         for body in ("while True: pass", "import time; time.sleep(100)"):
             answer = self.run_ok("class A:\n  def __repr__(self):\n    %s\nA()" % body)
-            self.assertEqual(answer.value, "<unrepresentable A object: repr took over 0.3 s>")
+            self.assertEqual(answer.value, "<unrepresentable A object: repr took over 1 s>")
             answer = self.run_ok("[A()]")
-            self.assertEqual(answer.value, "<unrepresentable list object: repr took over 0.3 s>")
+            self.assertEqual(answer.value, "<unrepresentable list object: repr took over 1 s>")
             forms = self.shown("display(A()); display(2)")
             self.assertIn(b"took over", forms[0][2]["text/plain"])
             self.assertEqual(forms[1][2], {"text/plain": b"2"})
@@ -26,7 +26,7 @@ class Budget(KernelTest):
         )
         answer = self.run_ok("A()")
         self.assertEqual((answer.value, answer.mime), ("A!", {"text/html": b"h"}))
-        self.assertIn("rendering a A object took over 0.3 s: forms are missing", answer.stderr)
+        self.assertIn("rendering a A object took over 1 s: forms are missing", answer.stderr)
         self.run_ok("class A:\n  def _ipython_display_(self):\n    while True: pass")
         self.assertIn("took over", self.run_ok("A()").value)
         self.assert_usable()
@@ -55,7 +55,7 @@ class Budget(KernelTest):
 
     def test_threads_have_no_budget(self):
         code = (
-            "import threading, time\nclass A:\n  def __repr__(self): time.sleep(0.5); return 'slow'\n"
+            "import threading, time\nclass A:\n  def __repr__(self): time.sleep(1.5); return 'slow'\n"
             "t = threading.Thread(target=display, args=(A(),)); t.start(); t.join()"
         )
         self.assertEqual(self.shown(code)[0][2], {"text/plain": b"slow"})

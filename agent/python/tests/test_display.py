@@ -214,7 +214,7 @@ class Display(KernelTest):
             "class D:\n  def __del__(self): display('gone')"
         )
         answer = self.run_ok(
-            "signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0.001, 0.005)\n"
             "for i in range(2000): display(i)\nsignal.setitimer(signal.ITIMER_REAL, 0)\n"
             "for i in range(100): display(D())"
         )

@@ -216,6 +216,7 @@ class Tampering(KernelTest):
         for _ in range(200):
             answer = self.kernel.run("x = 1")
             self.assertIn(answer.completion, ("ok", "error"))
-        self.kernel.run("t.join()")
-        self.kernel.run("t.join()")
+        # One may end the waiting, and others come after it.
+        while self.kernel.run("t.join()").exception == "ValueError":
+            pass
         self.assert_usable()

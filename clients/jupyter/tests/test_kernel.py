@@ -67,6 +67,8 @@ def test_output_comes_while_code_runs_and_an_interrupt_ends_it(notebook: Noteboo
 
 def test_sigint_interrupts_the_session_and_not_the_kernel(notebook: Notebook) -> None:
     os.kill(notebook.pid, signal.SIGINT)
+    # It has seen the signal once it answers.
+    notebook.reply(notebook.client.kernel_info())
     id = notebook.send(ENDLESS)
     notebook.published(id, runs)
     os.kill(notebook.pid, signal.SIGINT)

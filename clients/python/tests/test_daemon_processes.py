@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -20,6 +21,14 @@ from vivarium_client import (
 
 # Prints each line as it comes, and nothing once its input ends.
 ECHO = 'while read line; do echo "got $line"; done; echo over'
+
+
+def line(texts: Iterator[str]) -> str:
+    """The next line, which may come in parts."""
+    text = next(texts)
+    while not text.endswith("\n"):
+        text += next(texts)
+    return text
 
 
 def test_it_runs_beside_code(session: Session) -> None:
@@ -58,9 +67,10 @@ def test_code_has_its_own_directory_and_variables(session: Session, real: Client
 def test_it_is_written_to_and_read_from(session: Session) -> None:
     process = session.start(["sh", "-c", ECHO], stdin_open=True)
     with process.stream() as stream:
-        for line in ("one", "two"):
-            assert process.write(f"{line}\n") == 4
-            assert next(one for one in stream if isinstance(one, Stdout)).text == f"got {line}\n"
+        texts = (one.text for one in stream if isinstance(one, Stdout))
+        for word in ("one", "two"):
+            assert process.write(f"{word}\n") == 4
+            assert line(texts) == f"got {word}\n"
         process.close_stdin()
         assert stream.wait().text == "got one\ngot two\nover\n"
     assert process.wait().text == "got one\ngot two\nover\n"
@@ -92,11 +102,11 @@ def test_signals_and_ends(session: Session) -> None:
     process = session.start(shell=f"{handler} while true; do sleep 0.01; done")
     with process.stream() as stream:
         texts = (one.text for one in stream if isinstance(one, Stdout))
-        assert next(texts) == "ready\n"
+        assert line(texts) == "ready\n"
         assert process.send_signal("SIGHUP")
-        assert next(texts) == "hup\n"
+        assert line(texts) == "hup\n"
         assert process.terminate()
-        assert next(texts) == "term\n"
+        assert line(texts) == "term\n"
     outcome = process.wait()
     assert (outcome.status, outcome.exit_code) == ("error", 3)
     assert not process.terminate()
@@ -112,10 +122,10 @@ def test_it_may_have_a_terminal(session: Session) -> None:
     process = session.start(shell=shell, stdin_open=True, pty=(80, 24))
     with process.stream() as stream:
         texts = (one.text for one in stream if isinstance(one, Stdout))
-        assert next(texts) == "24 80\r\n"
+        assert line(texts) == "24 80\r\n"
         process.resize(100, 30)
         process.write("\n")
-        assert next(texts) == "30 100\r\n"
+        assert line(texts) == "30 100\r\n"
         process.close_stdin()
         assert stream.wait().stdout.endswith("over\r\n")
 

@@ -113,14 +113,17 @@ test("the end is waited for by the events", async (t) => {
   assert.deepEqual(afters, ["0", "2"]);
 });
 
-async function nextText(stream: ReturnType<Process["stream"]>): Promise<string> {
-  for (;;) {
+/** The next line, which may come in parts. */
+async function nextLine(stream: ReturnType<Process["stream"]>): Promise<string> {
+  let line = "";
+  while (!line.endsWith("\n")) {
     const { done, value } = await stream.next();
     assert(!done);
     if (value.type === "stdout") {
-      return value.text;
+      line += value.text;
     }
   }
+  return line;
 }
 
 test("a process runs beside code, and is talked to", needsDaemon, async (t) => {
@@ -130,7 +133,7 @@ test("a process runs beside code, and is talked to", needsDaemon, async (t) => {
   const stream = process.stream();
   for (const line of ["one", "two"]) {
     assert.equal(await process.write(`${line}\n`), 4);
-    assert.equal(await nextText(stream), `got ${line}\n`);
+    assert.equal(await nextLine(stream), `got ${line}\n`);
   }
   assert.equal((await session.execute("6 * 7")).value?.repr, "42");
   assert.equal((await session.info()).state, "idle");
@@ -149,10 +152,10 @@ test("a process may have a terminal", needsDaemon, async (t) => {
   const shell = "stty -echo; stty size; while read line; do stty size; done; echo over >&2";
   const process = await session.start({ shell }, { stdinOpen: true, pty: { columns: 80, rows: 24 } });
   const stream = process.stream();
-  assert.equal(await nextText(stream), "24 80\r\n");
+  assert.equal(await nextLine(stream), "24 80\r\n");
   await process.resize({ columns: 100, rows: 30 });
   await process.write("\n");
-  assert.equal(await nextText(stream), "30 100\r\n");
+  assert.equal(await nextLine(stream), "30 100\r\n");
   await process.closeStdin();
   assert.match((await stream.wait()).text, /over\r\n$/);
 });
@@ -170,9 +173,9 @@ test("signals arrive, and a wait may be given up", needsDaemon, async (t) => {
   const shell = "trap 'echo hup' HUP; trap 'exit 3' TERM; echo on; while :; do sleep 0.01; done";
   const process = await session.start({ shell });
   const stream = process.stream();
-  assert.equal(await nextText(stream), "on\n");
+  assert.equal(await nextLine(stream), "on\n");
   assert.equal(await process.sendSignal("SIGHUP"), true);
-  assert.equal(await nextText(stream), "hup\n");
+  assert.equal(await nextLine(stream), "hup\n");
   const late = process.wait({ signal: AbortSignal.timeout(50) });
   await assert.rejects(late, { name: "TimeoutError" });
   assert.equal(await process.terminate(), true);

@@ -170,7 +170,7 @@ fn no_process_outlives_its_kernel() {
     assert_eq!(at_work(daemon.dir()).len(), 1);
     for code in ["os._exit(3)", "while True: pass"] {
         let scatter = format!("{SCATTER}\nsignal.signal(2, signal.SIG_IGN)\n{code}");
-        let request = json!({"code": scatter, "timeout_ms": 2000});
+        let request = json!({"code": scatter, "timeout_ms": 6000});
         assert_eq!(session.execute_with(&request).state(), "lost");
         assert_eq!(session.value("6 * 7"), "42");
         assert_eq!(at_work(daemon.dir()).len(), 1);

@@ -62,7 +62,7 @@ for _ in range(5):
 while True: pass";
     // They live as long as their kernel, which ends in time.
     let code = format!("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n{code}");
-    let _out = Case::new(&code).times_out(500, "lost").run();
+    let _out = Case::new(&code).times_out(2000, "lost").run();
 }
 
 #[test]

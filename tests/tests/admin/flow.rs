@@ -44,7 +44,7 @@ fn tokens_are_replaced_and_work_is_drained_without_losing_any() {
     let mut daemon = Setup::default().config("[tenant]", &text).start();
     let at = daemon.unix();
     assert_eq!(old.ask(&at, "POST", "/v1/sessions", Some(&json!({"id": "s"}))).status, 201);
-    let mut first = begin(&at, &old, &json!({ "code": UNTIL_FILE }));
+    let mut first = begin(&at, &old, &json!({"code": UNTIL_FILE, "timeout_ms": 600_000}));
     first.expect("started");
     let since = Instant::now();
     // As the command writes it.
@@ -97,7 +97,7 @@ fn tokens_are_replaced_and_work_is_drained_without_losing_any() {
 
     // One runs, one waits for its turn, and one for somebody.
     let until_told = "import time\ntry:\n    time.sleep(600)\nexcept KeyboardInterrupt:\n    pass";
-    let mut running = begin(&at, &new, &json!({ "code": until_told }));
+    let mut running = begin(&at, &new, &json!({"code": until_told, "timeout_ms": 600_000}));
     running.expect("started");
     let mut waiting = begin(&at, &new, &json!({"code": "print('third')"}));
     let asks = json!({"code": "print('fourth')", "approval": {"executions": "ask"}});

@@ -238,7 +238,7 @@ fn signed_requests_are_sent_until_one_is_answered_and_the_answer_decides() {
 
 #[test]
 fn service_that_hangs_or_answers_late_decides_nothing_and_gets_code_if_it_is_to() {
-    let (daemon, requests, one, _dir) = daemon("timeout = \"2s\"", "webhook_code = true");
+    let (daemon, requests, one, _dir) = daemon("timeout = \"4s\"", "webhook_code = true");
     let at = daemon.unix();
     make(&at, &one, "a");
     let (mut events, id) = started(&at, &one, "6 * 7");

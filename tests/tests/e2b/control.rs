@@ -91,7 +91,7 @@ fn lists_come_in_parts() {
 #[test]
 fn who_follows_a_process_uses_its_sandbox() {
     let daemon =
-        switched_on().config("session", "idle_timeout = \"2s\"\nreap_interval = \"100ms\"").start();
+        switched_on().config("session", "idle_timeout = \"3s\"\nreap_interval = \"100ms\"").start();
     let api = Api::of(&daemon, "anything");
     let process =
         |line: &str| json!({"process": {"cmd": "sh", "args": ["-c", line]}, "stdin": false});
@@ -99,7 +99,7 @@ fn who_follows_a_process_uses_its_sandbox() {
     let background = process("setsid sleep 1000 >/dev/null 2>&1 &");
     assert_eq!(left.stream("process.Process/Start", &background).1, json!({}));
     let followed = api.create(&json!({}));
-    let (events, end) = followed.stream("process.Process/Start", &process("sleep 6; exit 7"));
+    let (events, end) = followed.stream("process.Process/Start", &process("sleep 8; exit 7"));
     assert_eq!(end, json!({}));
     assert_eq!(events.last().unwrap()["event"]["end"]["exitCode"], 7, "{events:?}");
     assert_eq!(api.ask("GET", &format!("/sandboxes/{}", left.id), None).status, 404);

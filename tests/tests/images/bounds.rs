@@ -59,7 +59,7 @@ fn an_unused_session_that_cannot_be_suspended_is_tried_once_and_ends_at_its_idle
         .config("session", "reap_interval = \"50ms\"")
         .config("images", "suspend_after = \"100ms\"")
         .start();
-    let session = daemon.session_with(&json!({"id": "a", "idle_timeout_ms": 1500}));
+    let session = daemon.session_with(&json!({"id": "a", "idle_timeout_ms": 4000}));
     let _made = session.execute("import socket; one = socket.socket(socket.AF_UNIX)").ok();
     let state = || session.request("GET", "", None);
     let used = state().json()["last_used_at"].clone();
@@ -73,7 +73,7 @@ fn an_unused_session_that_cannot_be_suspended_is_tried_once_and_ends_at_its_idle
 #[test]
 fn a_suspended_session_ends_at_its_deadline_and_says_so() {
     let daemon = images(&[])
-        .config("session", "reap_interval = \"50ms\"\nmax_lifetime = \"3s\"")
+        .config("session", "reap_interval = \"50ms\"\nmax_lifetime = \"8s\"")
         .config("images", "expire_after = \"1h\"")
         .start();
     let session = session_named(&daemon, "a");
@@ -92,7 +92,7 @@ fn an_expired_session_is_suspended_where_that_is_wanted_and_ends_where_it_is_not
             .config("images", &format!("suspend_expired = {suspended}"))
             .start();
         let with = |id: &str, more: &Value| {
-            let mut spec = json!({"id": id, "idle_timeout_ms": 2000});
+            let mut spec = json!({"id": id, "idle_timeout_ms": 3000});
             spec.as_object_mut().unwrap().append(&mut more.as_object().unwrap().clone());
             daemon.session_with(&spec)
         };

@@ -245,7 +245,7 @@ fn code_that_loses_its_kernel_leaves_the_session_as_it_was() {
     let _made = session.execute("x = 1; open('f', 'w').close()").ok();
     for (code, cause) in LOSSES {
         let code = format!("import os; os.unlink('f'); y = x + 1\n{code}");
-        let lost = session.execute_for(1000, &code);
+        let lost = session.execute_for(2500, &code);
         if cause.is_empty() {
             // The positive control: an error that loses nothing undoes nothing.
             assert_eq!((lost.status(), &lost.0["rolled_back"]), ("error", &json!(false)));

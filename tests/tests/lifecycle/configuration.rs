@@ -112,7 +112,7 @@ fn sighup_reloads_what_can_be_and_says_what_can_not() {
     daemon.signal(Signal::SIGHUP);
     wait::until_true("the reload", || daemon.log().contains("configuration reloaded"));
     assert_eq!(depth(&daemon), 5);
-    assert!(daemon.told_manager().contains("RELOADING=1"));
+    wait::until_true("its word", || daemon.told_manager().contains("RELOADING=1"));
     daemon.until_logged("sandbox.workdir");
     assert_eq!(daemon.session().value("import os; os.getcwd()"), "'/workspace'");
     // A file with an error in it changes nothing.

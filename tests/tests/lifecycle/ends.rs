@@ -178,8 +178,11 @@ fn kill_one(choose: impl Fn(&Family) -> Process) {
     let neighbour = daemon.session();
     let _set = neighbour.execute("x = 41").ok();
     thread::scope(|scope| {
-        let running = scope.spawn(|| session.execute("while True: pass"));
-        session.until_state("running");
+        let code = "open('began', 'w').close()\nwhile True: pass";
+        let running = scope.spawn(|| session.execute(code));
+        // What a kernel had not begun as it was killed, the next one runs.
+        let file = || session.request("GET", "/files/began", None);
+        wait::until_true("its file", || file().status == 200);
         kill(Pid::from_raw(choose(&family).pid), Signal::SIGKILL).unwrap();
         let outcome = running.join().unwrap();
         assert_eq!((outcome.status(), outcome.state()), ("killed", "lost"), "{outcome}");

@@ -22,7 +22,7 @@ fn a_daemon_that_stops_asks_for_the_time_it_takes() {
     let mut daemon = Setup::default().start();
     let mut client = Client::connect(&daemon.unix());
     let session = daemon.session();
-    let body = br#"{"code": "while True: pass", "timeout_ms": 2000}"#;
+    let body = br#"{"code": "while True: pass", "timeout_ms": 5000}"#;
     client.ask("POST", &session.path("/execute"), &[], Some(body));
     session.until_state("running");
     assert!(!daemon.told_manager().contains("EXTEND_TIMEOUT_USEC"));

@@ -95,8 +95,12 @@ fn session_ends_with_its_connection_and_so_does_its_code() {
 fn code_that_is_cancelled_ends_and_is_not_answered() {
     let daemon = switched_on().start();
     let mut connection = Connection::open(&daemon, None);
-    assert_eq!(connection.call(1, "x = 1\nwhile True: pass").status, 202);
+    let code = "x = 1\nopen('began', 'w').close()\nwhile True: pass";
+    assert_eq!(connection.call(1, code).status, 202);
     until_running(&daemon);
+    let session = sessions(&daemon, "")[0].as_str().unwrap().to_owned();
+    let file = format!("/v1/sessions/{session}/files/began");
+    wait::until_true("its file", || daemon.request("GET", &file, None).status == 200);
     let cancelled = |id: u64| {
         let params = json!({"requestId": id});
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})

@@ -131,7 +131,7 @@ fn a_thousand_clients_never_wait_one_more_than_allowed() {
     let at = daemon.unix();
     let work = |number: usize| {
         let path = format!("/v1/sessions/s{}/execute", number % 4);
-        (path, json!({"code": "import time; time.sleep(600)"}))
+        (path, json!({"code": "import time; time.sleep(600)", "timeout_ms": 600_000}))
     };
     let refusals = "vivarium_quota_refusals_total{quota=\"max_queued\",tenant=\"one\"}";
     // One runs in each of the four sessions, and seven wait; the second time what waited has come back.

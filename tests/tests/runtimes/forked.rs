@@ -295,7 +295,8 @@ fn limits_and_interrupts_are_of_the_session_and_not_of_the_template() {
     let endless = small.execute_for(300, "while True: pass");
     let _over = endless.ended("timed_out", "wall_time", "preserved");
     assert_eq!(small.value("kept"), "7");
-    let handled = "import signal, time\nsignal.signal(signal.SIGALRM, lambda *_: print('came'))\n\
-                   signal.setitimer(signal.ITIMER_REAL, 0.05)\ntime.sleep(0.2)";
+    let handled = "import signal, time\ncame = []\n\
+                   signal.signal(signal.SIGALRM, lambda *_: came.append(print('came')))\n\
+                   signal.setitimer(signal.ITIMER_REAL, 0.05)\nwhile not came: time.sleep(0.01)";
     assert_eq!(small.execute(handled).ok().stdout(), "came\n");
 }

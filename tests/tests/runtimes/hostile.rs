@@ -75,7 +75,7 @@ const CASES: &[(&str, End)] = &[
 fn the_same_becomes_of_hostile_code_in_both() {
     let Some(built) = built() else { return };
     let daemon = Setup::default()
-        .config("session", "interrupt_grace = \"500ms\"")
+        .config("session", "interrupt_grace = \"2s\"")
         .config("environments.light", &section(built))
         .limits(&json!({"max_memory_mb": 256}))
         .start();
@@ -84,7 +84,11 @@ fn the_same_becomes_of_hostile_code_in_both() {
     let before = daemon.process();
     for (code, right) in CASES {
         for session in [light(&daemon), daemon.any_session(&json!({}))] {
-            let timeout = if right[0] == "timed_out" { 500 } else { 60_000 };
+            let timeout = match *right {
+                LOST => 2000,
+                ["timed_out", ..] => 500,
+                _ => 60_000,
+            };
             let outcome = session.execute_for(timeout, code);
             let ended = [outcome.status(), outcome.cause(), outcome.state()];
             let environment = &session.info()["environment"];

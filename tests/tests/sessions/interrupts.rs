@@ -112,8 +112,8 @@ fn what_waits_behind_it_runs() {
 fn an_interrupt_at_the_very_beginning_is_not_lost() {
     let daemon = crate::DAEMON.hold();
     let session = daemon.session();
-    let code = "import time\nfor _ in range(500): time.sleep(0.01)";
-    let body = serde_json::json!({"code": code, "timeout_ms": 4000}).to_string();
+    let code = "import time\nfor _ in range(5000): time.sleep(0.01)";
+    let body = serde_json::json!({"code": code, "timeout_ms": 30_000}).to_string();
     let head = format!(
         "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n",

@@ -119,7 +119,7 @@ fn deleting_ends_what_runs_and_what_waits() {
 
 #[test]
 fn idle_sessions_are_reaped_and_busy_ones_are_not() {
-    let times = "idle_timeout = \"1s\"\nreap_interval = \"100ms\"";
+    let times = "idle_timeout = \"3s\"\nreap_interval = \"100ms\"";
     let daemon = Setup::default().config("session", times).start();
     let (idle, busy) = (daemon.session(), Session::named(&daemon, "busy"));
     // Made with its execution: on a busy machine it could be reaped in between.

@@ -263,7 +263,7 @@ fn it_runs_for_as_long_as_it_likes_unless_it_has_a_time() {
 
 #[test]
 fn a_session_is_idle_though_something_runs_in_the_background() {
-    let times = "idle_timeout = \"2s\"\nreap_interval = \"100ms\"";
+    let times = "idle_timeout = \"4s\"\nreap_interval = \"100ms\"";
     let daemon = Setup::default().config("session", times).start();
     let busy = daemon.session();
     let await_file = json!({"shell": "while ! test -e go; do sleep 0.01; done"});

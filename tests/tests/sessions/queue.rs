@@ -43,7 +43,7 @@ fn code_that_waits_takes_bounded_room() {
     let session = daemon.session();
     let large = json!({"code": format!("#{}\n1", "x".repeat(30 << 20))});
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| session.execute_for(60_000, "import time; time.sleep(60)"));
+        let running = scope.spawn(|| session.execute_for(600_000, "import time; time.sleep(600)"));
         session.until_state("running");
         let waiting: Vec<_> = (1..=4)
             .map(|number| {

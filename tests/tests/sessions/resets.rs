@@ -114,20 +114,26 @@ fn every_outcome_tells_of_the_kernel_whatever_way_the_one_before_was_lost() {
     let run = daemon.run(&json!({"code": "1"}));
     assert_eq!((kernel(&run), &run.0["session_created"]), ((1, true, String::new()), &json!(true)));
     // Between executions: nobody has an answer that tells of it.
-    let quit = "import os, threading\nthreading.Timer(0.05, os._exit, (7,)).start()";
+    let quit = "
+import os, threading, time
+def wait():
+    while not os.path.exists('quit'): time.sleep(0.01)
+    os._exit(7)
+threading.Thread(target=wait).start()";
     let resets = |session: &vivarium_tests::Session<'_>| drop(session.reset());
     let dies = |session: &vivarium_tests::Session<'_>| {
-        let kernel = session.kernel();
+        let main = || session.request("GET", "/contexts/main", None).expect_success();
+        let before = main()["generation"].clone();
         let _set = session.execute(quit).ok();
-        wait::until_true("the end of the kernel", || !kernel.is_alive());
-        session.until_state("idle");
+        assert_eq!(session.request("PUT", "/files/quit", Some(&json!(""))).status, 201);
+        wait::until_true("the next kernel", || main()["generation"] != before);
     };
     let exits = |session: &vivarium_tests::Session<'_>| {
         let _out = session.execute("import os; os._exit(3)").ended("killed", "exited", "lost");
     };
     let stubborn = "import signal; signal.signal(2, signal.SIG_IGN)\nwhile True: pass";
     let overruns = |session: &vivarium_tests::Session<'_>| {
-        let _out = session.execute_for(10, stubborn).ended("timed_out", "wall_time", "lost");
+        let _out = session.execute_for(2000, stubborn).ended("timed_out", "wall_time", "lost");
     };
     let ways: [Lose<'_>; 4] =
         [("reset", &resets), ("exited", &dies), ("exited", &exits), ("wall_time", &overruns)];

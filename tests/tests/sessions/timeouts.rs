@@ -23,10 +23,10 @@ fn code_that_gives_way_keeps_its_state_and_its_output() {
     let session = daemon.session();
     let _set = session.execute("x = 1").ok();
     let code = "import time\nprint('so far')\nx = 2\ntime.sleep(1000)\nx = 3";
-    let outcome = session.execute_for(300, code).ended("timed_out", "wall_time", "preserved");
+    let outcome = session.execute_for(2500, code).ended("timed_out", "wall_time", "preserved");
     assert_eq!(outcome.stdout(), "so far\n");
     assert!(outcome.traceback().contains("time.sleep(1000)"), "{outcome}");
-    assert!(outcome.detail().contains("0.3 s"), "{outcome}");
+    assert!(outcome.detail().contains("2.5 s"), "{outcome}");
     assert_eq!(session.value("x"), "2");
     daemon.stop_and_check();
 }
@@ -81,7 +81,7 @@ fn code_blocked_in_c_is_killed() {
         assert_eq!(session.value("1 + 1"), "2");
     }
     let endless = "import collections, itertools\ncollections.deque(itertools.repeat(1), maxlen=0)";
-    let outcome = session.execute_for(300, endless).ended("timed_out", "wall_time", "lost");
+    let outcome = session.execute_for(2000, endless).ended("timed_out", "wall_time", "lost");
     assert!(outcome.detail().contains("did not give way"), "{outcome}");
     assert_eq!(session.value("1 + 1"), "2");
     daemon.stop_and_check();

@@ -55,13 +55,14 @@ fn one_whose_turn_has_not_come_never_runs() {
     let waiting = session.stream_with("/execute", &[], &second);
     assert_eq!(session.execution("2")["state"], "queued");
     drop(waiting);
-    // A daemon notices that on its own time: this one is queued behind it.
+    // A daemon notices that on its own time, and looks when it is asked to run something.
     let _third = session.stream_with("/execute", &[], &json!({"code": "pass"}));
     wait::until_true("the second's end", || {
-        let _touched = session.request("POST", "/keepalive", None);
-        session.request("PUT", "/files/go", Some(&json!(""))).status < 300
-            && session.execution("2")["state"] == "done"
+        let _ran = session.command(&json!({"argv": ["true"]})).ok();
+        session.execution("2")["state"] == "done"
     });
+    assert_eq!(session.execution("1")["state"], "running");
+    assert_eq!(session.request("PUT", "/files/go", Some(&json!(""))).status, 201);
     let _outcome = session.until_done("2").ended("rejected", "interrupt", "preserved");
     assert_eq!(session.value("os.path.exists('ran')"), "False");
 }

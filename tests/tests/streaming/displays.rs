@@ -133,7 +133,7 @@ while not os.path.exists('stop'): time.sleep(0.01)";
 fn flood<'d>(daemon: &'d Daemon, streams: &mut Vec<Events>) -> Session<'d> {
     let session = daemon.session();
     let mut events =
-        session.stream_with("/execute", &[], &json!({"code": FLOOD, "timeout_ms": 100_000}));
+        session.stream_with("/execute", &[], &json!({"code": FLOOD, "timeout_ms": 1_000_000}));
     events.expect("started");
     streams.push(events);
     session

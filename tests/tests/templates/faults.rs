@@ -83,8 +83,10 @@ fn a_kernel_that_is_killed_after_its_template_is_noticed() {
     let before = the_template(&daemon);
     send(&before, Signal::SIGKILL);
     thread::scope(|scope| {
-        let running = scope.spawn(|| busy.execute("while True: pass"));
-        busy.until_state("running");
+        let code = "open('began', 'w').close()\nwhile True: pass";
+        let running = scope.spawn(|| busy.execute(code));
+        // What a kernel had not begun as it was killed, the next one runs.
+        wait::until_true("its file", || busy.request("GET", "/files/began", None).status == 200);
         send(&busy_kernel, Signal::SIGKILL);
         let outcome = running.join().unwrap();
         assert_eq!((outcome.status(), outcome.state()), ("killed", "lost"), "{outcome}");

@@ -133,10 +133,10 @@ import sys
 print('hello', input('name? '))
 print('again', input('more? '))
 try:
-    input('last? ')
-except EOFError:
-    print('no', 'more')
-try:
+    try:
+        input('last? ')
+    except EOFError:
+        print('no', 'more')
     while True:
         pass
 except KeyboardInterrupt:
