@@ -411,7 +411,7 @@ class KernelTest(unittest.TestCase):
         Each is interrupted or ends as if nothing had been, and the next one, by `check`, is never hit.
         """
         began = time.monotonic()
-        outcomes = set()
+        outcomes: set[str] = set()
         for moment in itertools.count():
             # Longer where there was only one of the two ends.
             if time.monotonic() - began > (4 if len(outcomes) == 2 else TIMEOUT_S):
