@@ -84,6 +84,7 @@ fn one_that_was_killed_is_done_without() {
     for _ in 0..3 {
         let spare = daemon.until_spare();
         send(&spare, Signal::SIGKILL);
+        wait::until_true("its end", || !spare.is_alive());
         let session = daemon.session();
         assert!(session.is_forked());
         assert_eq!(session.value("1 + 1"), "2");
