@@ -238,12 +238,11 @@ impl Daemon {
         self.processes().into_iter().find(|process| process.name == SPARE)
     }
 
-    /// Waits for it.
+    /// Waits until its template has forked one.
     #[must_use]
     #[track_caller]
     pub fn until_spare(&self) -> Process {
-        wait::until_true("a spare", || self.spare().is_some());
-        self.spare().unwrap_or_else(|| panic!("the spare is gone:\n{}", self.log()))
+        wait::until("a spare", || self.spare())
     }
 
     /// The fork server of launchers that it uses now.

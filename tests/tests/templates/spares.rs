@@ -11,12 +11,7 @@ use crate::{send, template};
 /// Waits until there is another spare.
 #[track_caller]
 fn until_another(daemon: &Daemon, than: &Process) -> Process {
-    let mut spare = None;
-    wait::until_true("another spare", || {
-        spare = daemon.spare();
-        spare.as_ref().is_some_and(|one| one.pid != than.pid)
-    });
-    spare.unwrap()
+    wait::until("another spare", || daemon.spare().filter(|one| one.pid != than.pid))
 }
 
 #[track_caller]
