@@ -11,7 +11,9 @@
 
 mod fork_server;
 mod id_map;
+mod orders;
 mod passt;
+mod prepared;
 mod zygote_client;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,24 +28,23 @@ use nix::unistd::{Pid, getpid};
 use vivarium_protocol::discard;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Layer;
-use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{
-    Failure, FromAgent, FromLauncher, Launch, Program, SpawnNumber, ToLauncher,
+    Failure, FromAgent, FromLauncher, Program, SpawnNumber, ToLauncher,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
-use vivarium_protocol::policy::Policy;
 use vivarium_protocol::stream;
 
+use self::orders::{Order, Orders};
 use self::passt::Pasta;
+use self::prepared::{Prepared, Side};
 use self::zygote_client::ZygoteClient;
 use crate::children::Children;
 use crate::failure::{OrFailure, failure, failure_to_fork};
 use crate::leaf_control::LeafControl;
 use crate::sandbox::{self, Context, HostFacts, SessionNamespaces, clone_diagnosis, clone_flags};
 use crate::spawn;
-use crate::startup::check_protocol;
 use crate::sys::{self, Forked, SingleThreaded, Wait};
-use crate::{id_namespace, pid1, usage};
+use crate::{pid1, usage};
 
 pub(crate) use fork_server::main;
 
@@ -62,17 +63,54 @@ fn run(
     control: &UnixStream,
     lifeline: UnixStream,
 ) -> Result<ExitCode, Failure> {
-    let Received { policy, program, first_leaf, template } = receive_policy(control)?;
+    let mut orders = Orders::on(control);
+    let mut prepared = None;
+    loop {
+        match orders.next()? {
+            Order::Start(session) => return start(thread, control, lifeline, session, prepared),
+            Order::Prepare(policy) => match prepared::prepare(thread, policy) {
+                Ok(Side::Launcher(made)) => prepared = Some(made),
+                Ok(Side::Agent(agent)) => return Ok(agent.serve(control, lifeline)),
+                Err(failed) => {
+                    log_not_prepared(&failed);
+                    end_descendants();
+                }
+            },
+        }
+    }
+}
+
+fn start(
+    thread: SingleThreaded,
+    control: &UnixStream,
+    lifeline: UnixStream,
+    session: orders::Session,
+    prepared: Option<Prepared>,
+) -> Result<ExitCode, Failure> {
+    let orders::Session { policy, program, first_leaf, template } = session;
+    prctl::set_name(c"viv-launcher").or_failure("prctl(NAME)")?;
     let zygote = template.map(|socket| ZygoteClient::new(socket, &policy));
     let host = HostFacts::capture().or_failure("read /proc/self/ns")?;
-    let leaf = Leaf::FIRST;
-    let mut context = Context { policy, host, program: Some(program), leaf, stores: Vec::new() };
+    let mut context = Context::new(policy, host);
+    context.program = Some(program);
 
     // Orphans become our children, so that wait(2) reports their end.
     prctl::set_child_subreaper(true).or_failure("prctl(SUBREAPER)")?;
-    let (to_agent, to_launcher) = UnixStream::pair().or_failure("socketpair")?;
     let leaf = context.policy.cgroup.as_ref();
     let leaf = leaf.map(|scope| spawn::open_cgroup(&scope.agent)).transpose()?;
+    if let Some(prepared) = prepared {
+        match prepared.start(&context, leaf.as_ref(), first_leaf.as_ref()) {
+            Ok((agent, to_agent)) => {
+                context.is_prepared = true;
+                let session = New { context, agent, to_agent, zygote, leaf };
+                return follow(thread, control, lifeline, session);
+            }
+            Err(failed) => log_not_prepared(&failed),
+        }
+        // Nothing is left of it, before another takes its ids.
+        end_descendants();
+    }
+    let (to_agent, to_launcher) = UnixStream::pair().or_failure("socketpair")?;
     let flags = clone_flags(&context);
     let forked = sys::clone3(thread, flags, leaf.as_ref().map(AsFd::as_fd)).map_err(|error| {
         if flags.is_empty() {
@@ -85,13 +123,36 @@ fn run(
         drop((to_agent, zygote));
         // While this still has the daemon's id, which alone may search the way to them.
         context.stores = sandbox::take_stores(&context)?;
-        let code = pid1::main(&context, control, to_launcher, first_leaf);
-        drop(lifeline); // closes with the agent, and not before
-        return Ok(code);
+        return Ok(Agent { context, to_launcher, first_leaf }.serve(control, lifeline));
     };
     drop((to_launcher, first_leaf));
-    let has_pid_namespace = context.applies(Layer::Namespaces);
     let session = New { context, agent, to_agent, zygote, leaf };
+    follow(thread, control, lifeline, session)
+}
+
+/// What the agent serves its session with.
+struct Agent {
+    context: Context,
+    to_launcher: UnixStream,
+    first_leaf: Option<LeafControl>,
+}
+
+impl Agent {
+    fn serve(self, control: &UnixStream, lifeline: UnixStream) -> ExitCode {
+        let code = pid1::main(&self.context, control, self.to_launcher, self.first_leaf);
+        drop(lifeline); // closes with the agent, and not before
+        code
+    }
+}
+
+/// Serves a session, and ends with nothing of it left.
+fn follow(
+    thread: SingleThreaded,
+    control: &UnixStream,
+    lifeline: UnixStream,
+    session: New,
+) -> Result<ExitCode, Failure> {
+    let (agent, has_pid_namespace) = (session.agent, session.context.applies(Layer::Namespaces));
     let served = serve(thread, control, lifeline, session);
     if served.is_err() {
         // A launcher that exits leaves nobody behind.
@@ -122,7 +183,7 @@ fn serve(
     session: New,
 ) -> Result<ExitCode, Failure> {
     let New { context, agent, to_agent, zygote, leaf } = session;
-    if context.applies(Layer::Namespaces) {
+    if context.applies(Layer::Namespaces) && !context.is_prepared {
         id_map::write(&context, agent)?;
     }
     let namespaces =
@@ -154,45 +215,6 @@ fn serve(
         children,
     };
     launcher.serve()
-}
-
-struct Received {
-    policy: Policy,
-    program: OwnedFd,
-    /// For the agent.
-    first_leaf: Option<LeafControl>,
-    template: Option<UnixStream>,
-}
-
-/// Receives the policy, and what comes with it, and validates the policy again.
-/// Enters the id namespace, if the session is to have subordinate ids.
-fn receive_policy(control: &UnixStream) -> Result<Received, Failure> {
-    let (launch, fds) = stream::receive_with::<Launch>(control, MAX_FRAME_BYTES)
-        .or_failure("receive the policy")?;
-    check_protocol(launch.protocol_version)?;
-    launch.policy.validate().or_failure("validate the policy")?;
-    let mut fds = fds.into_iter();
-    let program =
-        fds.next().ok_or_else(|| failure("receive the kernel program", "there is none"))?;
-    if launch.policy.ids.is_some() {
-        let missing = || failure("receive the range of subordinate ids", "there is none");
-        id_namespace::enter(fds.next().ok_or_else(missing)?)?;
-    }
-    let first_leaf = match launch.policy.cgroup {
-        Some(_) => Some(receive_leaf(&mut fds)?),
-        None => None,
-    };
-    let template = fds.next().map(UnixStream::from);
-    if fds.next().is_some() {
-        return Err(failure("receive the policy", "more came with it than belongs to it"));
-    }
-    Ok(Received { policy: launch.policy, program, first_leaf, template })
-}
-
-fn receive_leaf(fds: &mut impl Iterator<Item = OwnedFd>) -> Result<LeafControl, Failure> {
-    let missing = || failure("receive the first leaf's files", "there are none");
-    let (kill, events) = fds.next().zip(fds.next()).ok_or_else(missing)?;
-    LeafControl::new(kill, events).or_failure("receive the first leaf's files")
 }
 
 /// Closes the launcher's copy of the control socket: /dev/null takes its number.
@@ -327,6 +349,10 @@ struct Ready {
     /// The zygote wrote, or a kernel that it forked has ended.
     zygote: bool,
     over: bool,
+}
+
+fn log_not_prepared(failed: &Failure) {
+    crate::log::print_line(&format!("a session was not prepared: {failed}"));
 }
 
 fn log_not_forked(failed: &Failure) {

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 use nix::errno::Errno;
@@ -28,6 +28,11 @@ impl LeafControl {
     pub(crate) fn new(kill: OwnedFd, events: OwnedFd) -> io::Result<Self> {
         let leaf = Self { kill: kill.into(), events: events.into() };
         leaf.is_populated().map(|_| leaf)
+    }
+
+    /// What [`Self::new`] takes, in that order.
+    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.kill.as_fd(), self.events.as_fd()]
     }
 
     /// Kills every process that is in it, and those that these fork meanwhile. Not one that is being

@@ -34,6 +34,7 @@ use crate::failure::{OrFailure, errno};
 pub(crate) use env_scrub::kernel_environment;
 #[cfg(test)]
 pub(crate) use landlock::fixture;
+pub(crate) use mounts::HostPaths;
 pub(crate) use namespaces::{SessionNamespaces, clone_flags};
 pub(crate) use system_paths::READ_EXECUTE;
 
@@ -146,6 +147,8 @@ pub(crate) struct Context {
     pub(crate) leaf: Leaf,
     /// In the agent: the session's homes and volumes, as mounts that are not attached yet.
     pub(crate) stores: Vec<OwnedFd>,
+    /// Whether [`prepare_surroundings`] is done, by another process in the session's namespaces.
+    pub(crate) is_prepared: bool,
 }
 
 #[derive(Debug, Default)]
@@ -162,6 +165,17 @@ pub(crate) struct HostFacts {
 }
 
 impl Context {
+    pub(crate) const fn new(policy: Policy, host: HostFacts) -> Self {
+        Self {
+            policy,
+            host,
+            program: None,
+            leaf: Leaf::FIRST,
+            stores: Vec::new(),
+            is_prepared: false,
+        }
+    }
+
     /// User and group id, inside the session, of the kernel. With one id mapped it is the
     /// agent's as well.
     pub(crate) const KERNEL_ID: u32 = 1000;
@@ -181,6 +195,12 @@ impl Context {
 /// One layer's code. A layer that has nothing to do at a moment keeps the default.
 pub(crate) trait LayerCode: Sync {
     fn layer(&self) -> Layer;
+
+    /// In the session's namespaces, before there is a process of the session's: what is the same for all
+    /// sessions of such a policy.
+    fn prepare(&self, _: &Context) -> Result<(), LayerError> {
+        Ok(())
+    }
 
     /// In the agent, as PID 1.
     fn enter(&self, _: &Context) -> Result<(), LayerError> {
@@ -238,10 +258,26 @@ impl LayerError {
     }
 }
 
-/// Applies the layers of the inside, in the agent that was just cloned into its namespaces.
+/// Makes what a session is in, as far as that is the same for all of such a policy: in the session's namespaces, by
+/// a process that has the id of their owner. It takes the agent's.
+pub(crate) fn prepare_surroundings(context: &Context) -> Result<(), Failure> {
+    each(context, |code| code.prepare(context))
+}
+
+/// Applies the layers of the inside, in the agent.
 pub(crate) fn enter(context: &Context) -> Result<(), Failure> {
+    if !context.is_prepared {
+        prepare_surroundings(context)?;
+    }
+    each(context, |code| code.enter(context))
+}
+
+fn each(
+    context: &Context,
+    apply: impl Fn(&dyn LayerCode) -> Result<(), LayerError>,
+) -> Result<(), Failure> {
     planned(context)
-        .try_for_each(|code| code.enter(context).map_err(|error| error.into_failure(code.layer())))
+        .try_for_each(|code| apply(code).map_err(|error| error.into_failure(code.layer())))
 }
 
 /// Confines the calling process for good, then reads every layer back.
@@ -249,9 +285,7 @@ pub(crate) fn enter(context: &Context) -> Result<(), Failure> {
 /// # Errors
 /// The first layer that did not apply, or did not read back. The process must then exit.
 pub(crate) fn restrict(context: &Context) -> Result<Vec<Report>, Failure> {
-    planned(context).try_for_each(|code| {
-        code.restrict(context).map_err(|error| error.into_failure(code.layer()))
-    })?;
+    each(context, |code| code.restrict(context))?;
     let engine = context.policy.interpreter.wasm.iter().map(|engine| Ok(engine.report()));
     LAYERS.iter().map(|code| report(*code, context)).chain(engine).collect()
 }

@@ -1,11 +1,16 @@
 //! What every program that the supervisor executes does first.
 
+use std::ffi::CStr;
+
 use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_protocol::message::Failure;
 
 use crate::failure::{OrFailure, failure};
 use crate::sys::{DescriptorTable, SingleThreaded};
 use crate::{sandbox, sys};
+
+/// The name of processes that wait for a session, by which an operator tells them from those of one.
+pub(crate) const SPARE: &CStr = c"viv-spare";
 
 /// Lets go of everything inherited, before reading any input.
 pub(crate) fn sanitise(table: &DescriptorTable) -> Result<SingleThreaded, Failure> {

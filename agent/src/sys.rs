@@ -27,7 +27,7 @@ pub(crate) use image::{
 };
 pub(crate) use memory::{StartedWith, overwrite_freed_memory};
 pub(crate) use process::{
-    Ended, Forked, SingleThreaded, Wait, clone3, exit_now, exit_status, fork, fork_sibling,
+    Ended, Forked, SingleThreaded, Wait, clone3, clone3_sibling, exit_now, exit_status, fork,
     kill_when_readable, pidfd_open, probe_clone, probe_clone3, set_cpu_soft_limit, wait,
 };
 

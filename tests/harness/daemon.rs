@@ -218,7 +218,7 @@ impl Daemon {
     }
 
     /// All its launchers, agents, kernels, what tenants started, and its templates. Not the fork
-    /// server of launchers nor its template's spare, which are there whether there are sessions or not.
+    /// server of launchers nor spares, which are there whether there are sessions or not.
     #[must_use]
     pub fn descendants(&self) -> Vec<Process> {
         let mut all = self.processes();
@@ -235,7 +235,22 @@ impl Daemon {
     /// The process that its template has forked ahead.
     #[must_use]
     pub fn spare(&self) -> Option<Process> {
-        self.processes().into_iter().find(|process| process.name == SPARE)
+        let all = self.processes();
+        let is_spare = |pid: i32| all.iter().any(|one| one.pid == pid && one.name == SPARE);
+        let is_templates = |process: &&Process| {
+            process.name == SPARE && process.parent != self.pid() && !is_spare(process.parent)
+        };
+        all.iter().find(is_templates).cloned()
+    }
+
+    /// The process that keeps what is prepared for the next session.
+    #[must_use]
+    pub fn prepared(&self) -> Option<Process> {
+        let all = self.processes();
+        let is_spare = |pid: i32| {
+            all.iter().any(|one| one.pid == pid && one.name == SPARE && one.parent == self.pid())
+        };
+        all.iter().find(|one| one.name == SPARE && is_spare(one.parent)).cloned()
     }
 
     /// Waits until its template has forked one.

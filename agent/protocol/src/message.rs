@@ -1,6 +1,6 @@
 //! Messages between supervisor, agent and launcher.
 //!
-//! The supervisor has a launcher forked ([`ForkLauncher`]) and opens with [`Launch`] on that one's
+//! The supervisor has a launcher forked ([`ForkLauncher`]) and opens with [`LaunchOrder`] on that one's
 //! socket, a stream. The launcher makes the session, the agent inherits the socket, and from then
 //! on the supervisor sends [`ToAgent`] and the agent [`FromAgent`]. Agent and launcher share a second socket for
 //! [`ToLauncher`] and [`FromLauncher`]: new kernels start outside the session, in their
@@ -46,15 +46,26 @@ mod storage;
 mod template;
 mod work;
 
-/// The supervisor's first message to a launcher. With it go (`SCM_RIGHTS`), in this order: a file with the kernel
-/// program, and, each if the session has it, the user namespace that holds the subordinate ids, the
-/// files `cgroup.kill` and `cgroup.events` of the first context's leaf, and a socket that leads to the
-/// template that kernels are to be forked from.
+/// Supervisor to launcher: the last one is a `Start`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum LaunchOrder {
+    /// Prepare a session that is not there yet: all that is the same for each that
+    /// [`Policy::has_surroundings_of`] this policy. With it goes, if the session has it, the user namespace
+    /// that holds the subordinate ids.
+    Prepare(Launch),
+    /// Make a session. With it go (`SCM_RIGHTS`), in this order: a file with the kernel program, and, each if
+    /// the session has it, the user namespace that holds the subordinate ids, the files `cgroup.kill` and
+    /// `cgroup.events` of the first context's leaf, and a socket that leads to the template that kernels
+    /// are to be forked from.
+    Start(Launch),
+}
+
+/// What a launcher is to make.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
     /// [`crate::PROTOCOL_VERSION`] of the supervisor.
     pub protocol_version: u32,
-    /// What to make.
+    /// The session's.
     pub policy: Policy,
 }
 
@@ -71,7 +82,7 @@ pub type Generation = u32;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ToAgent {
     /// Run something: code only when a kernel is ready and runs none, a command at any time. With
-    /// [`Stdin::Pipe`] comes the pipe, with a leaf of its own what [`Launch`] has of the first, and with
+    /// [`Stdin::Pipe`] comes the pipe, with a leaf of its own what [`LaunchOrder::Start`] has of the first, and with
     /// code what [`Work::descriptors`] says.
     Execute(Execute),
     /// Do something with the session's files. At any time, also while something runs. A
@@ -125,14 +136,14 @@ pub enum ToAgent {
         context: ContextNumber,
     },
     /// Start the next kernel of a context whose last one has ended: with cgroups, where each has a leaf
-    /// of its own. With it comes what [`Launch`] has of the first's.
+    /// of its own. With it comes what [`LaunchOrder::Start`] has of the first's.
     StartKernel {
         /// The context.
         context: ContextNumber,
         /// Where it starts.
         leaf: Leaf,
     },
-    /// Start a kernel beside the others. With cgroups comes what [`Launch`] has of the first's leaf.
+    /// Start a kernel beside the others. With cgroups comes what [`LaunchOrder::Start`] has of the first's leaf.
     OpenContext {
         /// Its number, never reused.
         context: ContextNumber,

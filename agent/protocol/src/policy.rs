@@ -256,11 +256,37 @@ impl Policy {
         self.stores.iter().any(|store| store.target == home).then_some(home)
     }
 
+    /// Whether a session of this policy is, to whatever is in it, where one of the other is: they differ
+    /// in nothing but their variables and cgroups.
+    #[must_use]
+    pub fn has_surroundings_of(&self, other: &Self) -> bool {
+        let own = |policy: &Self| Self { env: Vec::new(), cgroup: None, ..policy.clone() };
+        own(self) == own(other)
+    }
+
     /// Checks what the types can not.
     ///
     /// # Errors
     /// The first [`PolicyError`] found.
     pub fn validate(&self) -> Result<(), PolicyError> {
+        use crate::layer::Layer;
+        self.validate_surroundings()?;
+        for (name, value) in &self.env {
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                return Err(PolicyError::Env(name.clone()));
+            }
+        }
+        if self.plan.applies(Layer::Cgroup) && self.cgroup.is_none() {
+            return Err(PolicyError::Missing("the cgroup layer is planned without a scope"));
+        }
+        Ok(())
+    }
+
+    /// Checks all but its variables and cgroups.
+    ///
+    /// # Errors
+    /// The first [`PolicyError`] found.
+    pub fn validate_surroundings(&self) -> Result<(), PolicyError> {
         use crate::layer::Layer;
         check_path("interpreter.path", &self.interpreter.path)?;
         check_path("workdir", &self.workdir)?;
@@ -272,11 +298,6 @@ impl Policy {
         for path in &self.read_paths {
             check_path("read_paths", path)?;
             check_wide("read_paths", path)?;
-        }
-        for (name, value) in &self.env {
-            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-                return Err(PolicyError::Env(name.clone()));
-            }
         }
         if let Some(ids) = self.ids
             && (ids.agent == 0 || ids.kernel == 0 || ids.agent == ids.kernel)
@@ -291,9 +312,6 @@ impl Policy {
         }
         self.check_stores()?;
         self.check_passt()?;
-        if self.plan.applies(Layer::Cgroup) && self.cgroup.is_none() {
-            return Err(PolicyError::Missing("the cgroup layer is planned without a scope"));
-        }
         if !self.plan.applies(Layer::Mounts) && self.host_workdir.is_none() {
             return Err(PolicyError::Missing("without the mounts layer a host_workdir is needed"));
         }

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
+use nix::sched::CloneFlags;
 use nix::sys::prctl;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Pid, getpid, setpgid};
@@ -21,7 +22,7 @@ use vivarium_protocol::stream::{self, StreamError};
 
 use super::launch;
 use crate::failure::{OrFailure, failure, failure_to_fork};
-use crate::startup::{check_protocol, sanitise};
+use crate::startup::{SPARE, check_protocol, sanitise};
 use crate::sys::{DescriptorTable, Forked, SingleThreaded};
 use crate::{sandbox, sys};
 
@@ -63,7 +64,8 @@ fn serve(table: &DescriptorTable, orders: UnixStream) -> Result<Served, Failure>
             .map_err(|fds| failure("receive a launcher's three sockets", fds.len()))?;
         let (control, lifeline) = (UnixStream::from(control), UnixStream::from(lifeline));
         let forked = check_protocol(order.protocol_version).and_then(|()| {
-            sys::fork_sibling(thread).map_err(|error| failure_to_fork("fork a launcher", error))
+            sys::clone3_sibling(thread, CloneFlags::empty(), None)
+                .map_err(|error| failure_to_fork("fork a launcher", error))
         });
         match forked {
             Ok(Forked::Child(table)) => {
@@ -116,7 +118,7 @@ fn place(
     let forked = LauncherForked { pid: getpid().as_raw() };
     stream::send(lifeline, &forked, MAX_SMALL_FRAME_BYTES)
         .or_failure("tell the supervisor of the fork")?;
-    prctl::set_name(c"viv-launcher").or_failure("prctl(NAME)")?;
+    prctl::set_name(SPARE).or_failure("prctl(NAME)")?;
     // A Ctrl-C at the terminal of an embedded supervisor is for the supervisor alone.
     setpgid(Pid::from_raw(0), Pid::from_raw(0)).or_failure("setpgid")?;
     let made = |error| failure("make a launcher's descriptors", error);

@@ -25,6 +25,7 @@
 
 mod etc;
 mod hidden;
+mod host_paths;
 mod proc;
 mod tree;
 mod verify;
@@ -41,6 +42,7 @@ use vivarium_protocol::one_python::{self, Entry};
 use vivarium_protocol::places;
 use vivarium_protocol::policy::{Interpreter, StoreMount};
 
+pub(crate) use self::host_paths::HostPaths;
 use self::tree::{Access, Source, attach, detached};
 use super::{Context, LayerCode, LayerError, namespaces, system_paths};
 
@@ -64,11 +66,12 @@ impl LayerCode for Mounts {
         Layer::Mounts
     }
 
+    fn prepare(&self, context: &Context) -> Result<(), LayerError> {
+        build(context).map_err(with_fix)
+    }
+
     fn enter(&self, context: &Context) -> Result<(), LayerError> {
-        build(context).map_err(|error| match namespaces::apparmor_fix() {
-            Some(fix) => error.with_fix(fix),
-            None => error,
-        })
+        finish(context).map_err(with_fix)
     }
 
     fn verify(&self, context: &Context) -> Result<Report, LayerError> {
@@ -76,6 +79,14 @@ impl LayerCode for Mounts {
     }
 }
 
+fn with_fix(error: LayerError) -> LayerError {
+    match namespaces::apparmor_fix() {
+        Some(fix) => error.with_fix(fix),
+        None => error,
+    }
+}
+
+/// Puts the new root together, but for what the agent alone can, or only a session has.
 fn build(context: &Context) -> Result<(), LayerError> {
     // Nothing done here may reach the host, and nothing mounted there later may appear here.
     mount_fs(None, "/", None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)?;
@@ -90,6 +101,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
     tree::make_directory(&stage.join(EMPTY))?;
     // The writable places first, as what is configured to be seen may lie below one of them.
     writable(context, stage)?;
+    // A session that has some is never prepared.
     for (mount, store) in context.stores.iter().zip(&context.policy.stores) {
         let place = stage.join(store.target.strip_prefix("/").unwrap_or(&store.target));
         tree::make_directory(&place)?;
@@ -111,8 +123,13 @@ fn build(context: &Context) -> Result<(), LayerError> {
     ] {
         tree::symlink(target, &stage.join("dev").join(name))?;
     }
+    mount_terminals(context, stage)
+}
+
+/// Completes it by what the session's processes are, and makes it the root.
+fn finish(context: &Context) -> Result<(), LayerError> {
+    let stage = Path::new(STAGE);
     proc::mount_proc(context, stage)?;
-    mount_terminals(context, stage)?;
     let interpreter = &context.policy.interpreter;
     let resolved = interpreter.path.canonicalize();
     pivot(stage)?;

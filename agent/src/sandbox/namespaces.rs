@@ -39,14 +39,14 @@ impl LayerCode for Namespaces {
         Layer::Namespaces
     }
 
-    fn enter(&self, context: &Context) -> Result<(), LayerError> {
-        // The owner of what the next layers make must be a mapped id.
-        let id = if context.policy.ids.is_some() { Context::AGENT_ID } else { Context::KERNEL_ID };
-        let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));
-        setresgid(gid, gid, gid).map_err(|error| refused(format!("setresgid({id})"), error))?;
-        setresuid(uid, uid, uid).map_err(|error| refused(format!("setresuid({id})"), error))?;
+    fn prepare(&self, context: &Context) -> Result<(), LayerError> {
+        become_agent(context)?;
         nix::unistd::sethostname(HOSTNAME)
             .map_err(|error| refused(format!("sethostname({HOSTNAME})"), error))
+    }
+
+    fn enter(&self, context: &Context) -> Result<(), LayerError> {
+        become_agent(context)
     }
 
     fn verify(&self, context: &Context) -> Result<Report, LayerError> {
@@ -76,6 +76,14 @@ impl LayerCode for Namespaces {
                       for the daemon's id as well";
         Ok(Report::enforced(Layer::Namespaces, format!("{own}; {limits}; {shared}")))
     }
+}
+
+/// The owner of what the next layers make must be a mapped id.
+fn become_agent(context: &Context) -> Result<(), LayerError> {
+    let id = if context.policy.ids.is_some() { Context::AGENT_ID } else { Context::KERNEL_ID };
+    let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));
+    setresgid(gid, gid, gid).map_err(|error| refused(format!("setresgid({id})"), error))?;
+    setresuid(uid, uid, uid).map_err(|error| refused(format!("setresuid({id})"), error))
 }
 
 /// The namespaces to make, or to join.

@@ -71,31 +71,19 @@ pub(crate) fn clone3(
     namespaces: CloneFlags,
     cgroup: Option<BorrowedFd<'_>>,
 ) -> io::Result<Forked> {
-    let flags = (namespaces & NAMESPACES).bits().cast_unsigned();
-    let into_cgroup = if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 };
-    let cgroup = cgroup.map_or(0, |fd| u64::try_from(fd.as_raw_fd()).unwrap_or(u64::MAX));
-    clone(
-        thread,
-        &libc::clone_args {
-            flags: u64::from(flags) | into_cgroup,
-            exit_signal: libc::SIGCHLD as u64,
-            cgroup,
-            ..NO_CLONE_ARGUMENTS
-        },
-    )
+    let exit_signal = libc::SIGCHLD as u64;
+    clone(thread, namespaces, cgroup, libc::clone_args { exit_signal, ..NO_CLONE_ARGUMENTS })
 }
 
-/// clone3(2) without shared memory: like `fork`, but the child is the caller's parent's, and its
-/// libc has its parent's thread id as after [`clone3`].
-pub(crate) fn fork_sibling(thread: SingleThreaded) -> io::Result<Forked> {
-    clone(
-        thread,
-        &libc::clone_args {
-            flags: u64::from(libc::CLONE_PARENT.cast_unsigned()),
-            exit_signal: 0, // the caller's own, as of CLONE_PARENT
-            ..NO_CLONE_ARGUMENTS
-        },
-    )
+/// As [`clone3`], but the child is the caller's parent's.
+pub(crate) fn clone3_sibling(
+    thread: SingleThreaded,
+    namespaces: CloneFlags,
+    cgroup: Option<BorrowedFd<'_>>,
+) -> io::Result<Forked> {
+    let flags = u64::from(libc::CLONE_PARENT.cast_unsigned());
+    // The exit signal is the caller's own, as of CLONE_PARENT.
+    clone(thread, namespaces, cgroup, libc::clone_args { flags, ..NO_CLONE_ARGUMENTS })
 }
 
 pub(super) const NO_CLONE_ARGUMENTS: libc::clone_args = libc::clone_args {
@@ -113,16 +101,22 @@ pub(super) const NO_CLONE_ARGUMENTS: libc::clone_args = libc::clone_args {
 };
 
 /// clone3(2) without `CLONE_VM`.
-fn clone(_: SingleThreaded, arguments: &libc::clone_args) -> io::Result<Forked> {
+fn clone(
+    _: SingleThreaded,
+    namespaces: CloneFlags,
+    cgroup: Option<BorrowedFd<'_>>,
+    mut arguments: libc::clone_args,
+) -> io::Result<Forked> {
+    arguments.flags |= u64::from((namespaces & NAMESPACES).bits().cast_unsigned());
+    if let Some(cgroup) = cgroup {
+        arguments.flags |= CLONE_INTO_CGROUP;
+        arguments.cgroup = u64::try_from(cgroup.as_raw_fd()).unwrap_or(u64::MAX);
+    }
     // SAFETY: the structure is valid for its whole size. Without CLONE_VM the child has a copy
     // of everything, as after fork; there is no other thread, so no lock is held.
     // JUSTIFICATION: neither std nor nix has clone3, and only it can put a child into a cgroup.
     Forked::of(unsafe {
-        libc::syscall(
-            libc::SYS_clone3,
-            std::ptr::from_ref(arguments),
-            size_of::<libc::clone_args>(),
-        )
+        libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<libc::clone_args>())
     })
 }
 

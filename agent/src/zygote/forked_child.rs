@@ -18,6 +18,7 @@ use vivarium_protocol::stream;
 use crate::failure::{OrFailure, failure};
 use crate::sandbox::{Context, HostFacts, SessionNamespaces};
 use crate::spawn::{self, Confined};
+use crate::startup::SPARE;
 use crate::sys;
 use crate::sys::{DescriptorTable, SingleThreaded, StartedWith};
 
@@ -41,9 +42,6 @@ pub(super) enum Source {
     Zygote(UnixStream),
 }
 
-/// By what an operator can tell a spare from kernels, which have the program's name.
-const SPARE_NAME: &CStr = c"viv-spare";
-
 struct JoinedChild {
     thread: SingleThreaded,
     context: Context,
@@ -64,7 +62,7 @@ impl ForkedChild {
         let name = prctl::get_name()?;
         let child = Self { table, source, pid_sender, started_with, name };
         if child.is_spare() {
-            prctl::set_name(SPARE_NAME)?;
+            prctl::set_name(SPARE)?;
         }
         Ok(child)
     }
@@ -122,7 +120,8 @@ fn join(launcher: &UnixStream, pid_sender: &UnixStream) -> Result<JoinedChild, F
     let (Handoff { policy, leaf }, fds) = stream::receive_with(launcher, MAX_FRAME_BYTES)
         .or_failure("receive what belongs to the session")?;
     policy.validate().or_failure("validate the policy")?;
-    let context = Context { policy, host, program: None, leaf, stores: Vec::new() };
+    let mut context = Context::new(policy, host);
+    context.leaf = leaf;
     let mut fds = fds.into_iter();
     let namespaces = SessionNamespaces::receive(&context, &mut fds)
         .or_failure("receive the session's namespaces")?;

@@ -20,7 +20,8 @@ use vivarium_protocol::frame::MAX_FRAME_BYTES;
 use vivarium_protocol::layer::{Intent, Layer, Plan, Report};
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT, Leaf};
 use vivarium_protocol::message::{
-    Execute, FileProblem, FileReply, FromAgent, InputFile, Launch, Stream, ToAgent, Work,
+    Execute, FileProblem, FileReply, FromAgent, InputFile, Launch, LaunchOrder, Stream, ToAgent,
+    Work,
 };
 use vivarium_protocol::policy::{CpuCores, Interpreter, Limits, Network, Policy};
 use vivarium_protocol::sequence::Sequence;
@@ -29,7 +30,7 @@ use vivarium_protocol::units::Limit;
 
 pub(crate) use self::outcome::{Outcome, command};
 pub(crate) use self::scope::Scope;
-use self::start::{AGENT, Launcher, fork_launcher};
+use self::start::{AGENT, Launcher};
 
 mod egress;
 mod outcome;
@@ -119,17 +120,15 @@ fn program_file(program: &[u8]) -> File {
 }
 
 impl Session {
-    pub(crate) fn launch(policy: Policy) -> Result<Self, String> {
-        Self::launch_in(policy, None)
-    }
-
-    /// With its first leaf in a cgroup of the test's, if there is one.
-    pub(crate) fn launch_in(mut policy: Policy, scope: Option<&Scope>) -> Result<Self, String> {
-        let cgroup = scope.map(|scope| scope.dir("launcher"));
-        let Launcher { pid: launcher, socket, lifeline } = fork_launcher(cgroup.as_deref());
+    fn launch_by(
+        launcher: Launcher,
+        mut policy: Policy,
+        scope: Option<&Scope>,
+    ) -> Result<Self, String> {
+        let Launcher { pid: launcher, socket, lifeline } = launcher;
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let program = program_file(&std::mem::take(&mut policy.interpreter.program));
-        let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
+        let launch = LaunchOrder::Start(Launch { protocol_version: PROTOCOL_VERSION, policy });
         let mut given = vec![program];
         given.extend(scope.into_iter().flat_map(|scope| scope.leaf("context-0-0")));
         send_with(&socket, &launch, &given, MAX_FRAME_BYTES).unwrap();

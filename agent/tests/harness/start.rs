@@ -4,12 +4,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use nix::unistd::Pid;
 use vivarium_protocol::PROTOCOL_VERSION;
-use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
-use vivarium_protocol::message::{ForkLauncher, LauncherForked};
-use vivarium_protocol::stream::{receive, send_with};
+use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
+use vivarium_protocol::message::{ForkLauncher, Launch, LaunchOrder, LauncherForked};
+use vivarium_protocol::policy::Policy;
+use vivarium_protocol::stream::{receive, send, send_with};
+
+use super::{Scope, Session};
 
 pub(super) const AGENT: &str = env!("CARGO_BIN_EXE_vivarium-agent");
 
@@ -18,6 +22,47 @@ pub(super) struct Launcher {
     pub(super) socket: UnixStream,
     /// The session ends when this is closed.
     pub(super) lifeline: UnixStream,
+}
+
+impl Launcher {
+    /// Its only child, once it has one.
+    pub(super) fn until_child(&self) -> Pid {
+        let path = format!("/proc/{0}/task/{0}/children", self.pid);
+        for _ in 0..10_000 {
+            let children = std::fs::read_to_string(&path).unwrap();
+            if let Some(child) = children.split_whitespace().next() {
+                return Pid::from_raw(child.parse().unwrap());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("the launcher has no child");
+    }
+}
+
+impl Session {
+    pub(crate) fn launch(policy: Policy) -> Result<Self, String> {
+        Self::launch_in(policy, None)
+    }
+
+    /// With its first leaf in a cgroup of the test's, if there is one.
+    pub(crate) fn launch_in(policy: Policy, scope: Option<&Scope>) -> Result<Self, String> {
+        let cgroup = scope.map(|scope| scope.dir("launcher"));
+        Self::launch_by(fork_launcher(cgroup.as_deref()), policy, scope)
+    }
+
+    /// After its launcher has prepared a session of another policy, by the process that this is told of.
+    pub(crate) fn launch_prepared(
+        mut prepared: Policy,
+        policy: Policy,
+        keeper: impl FnOnce(Pid),
+    ) -> Result<Self, String> {
+        prepared.interpreter.program.clear();
+        let launcher = fork_launcher(None);
+        let order = Launch { protocol_version: PROTOCOL_VERSION, policy: prepared };
+        send(&launcher.socket, &LaunchOrder::Prepare(order), MAX_FRAME_BYTES).unwrap();
+        keeper(launcher.until_child());
+        Self::launch_by(launcher, policy, None)
+    }
 }
 
 /// In `cgroup`, if there is one.

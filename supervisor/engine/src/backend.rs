@@ -6,11 +6,15 @@
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use tokio::net::UnixStream;
 use tokio::process::Child;
 
+use vivarium_protocol::policy::Policy;
+
 use self::fork_server::Forked;
+use self::ids::{IdPool, Lease};
 
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fake;
@@ -20,6 +24,7 @@ pub mod ids;
 pub mod inspect;
 pub mod linux;
 pub mod program;
+mod spare;
 pub mod wasm;
 
 pub trait Backend: std::fmt::Debug + Send + Sync {
@@ -41,6 +46,11 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     /// has none.
     fn template(&self, environment: &str) -> Result<Option<TemplateParts>, LaunchError>;
 
+    /// Ends what it has started for sessions that are yet to come, of which there will be none.
+    fn stop(&self) -> Later<'_, ()> {
+        Box::pin(async {})
+    }
+
     /// Ends what one of the others started, and returns when its outermost process is gone: whether
     /// it is certain that all the others are too.
     fn kill(&self, launched: Launched) -> Later<'static, bool>;
@@ -50,15 +60,21 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What a backend needs to know, besides the policy that goes over the stream.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct LaunchSpec {
     pub session_id: String,
+    /// What the session's policy will be, but for its ids, variables and cgroup.
+    pub policy: Policy,
+    /// Where its ids come from, if it has some.
+    pub ids: Option<Arc<IdPool>>,
 }
 
 #[derive(Debug)]
 pub struct Launched {
     pub stream: Option<UnixStream>,
     pub outermost: Option<Outermost>,
+    /// The ids that it has already.
+    pub lease: Option<Lease>,
 }
 
 impl Launched {

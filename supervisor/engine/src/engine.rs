@@ -312,7 +312,8 @@ impl Engine {
         self.inner.draining.store(true, Ordering::Relaxed);
         let mut busy = JoinSet::new();
         let pools = Arc::clone(&self.inner.pools);
-        let draining = tokio::spawn(async move { pools.drain().await });
+        let backend = Arc::clone(&self.inner.host.backend);
+        let draining = tokio::spawn(async move { tokio::join!(pools.drain(), backend.stop()) });
         for session in self.inner.registry.all() {
             busy.spawn(async move {
                 session.ask(Command::WhenIdle).await;
@@ -337,7 +338,7 @@ impl Engine {
         }
         self.end_builds().await;
         if let Err(error) = draining.await {
-            tracing::error!(%error, "draining the pools");
+            tracing::error!(%error, "draining what waits for sessions");
         }
         // Last: they collect the kernels that they forked.
         self.stop_templates().await;

@@ -9,6 +9,7 @@ mod interrupts;
 mod life;
 mod output;
 mod pool;
+mod prepared;
 mod processes;
 mod queue;
 mod resets;

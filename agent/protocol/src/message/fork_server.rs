@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Supervisor to fork server: fork a launcher. With it go (`SCM_RIGHTS`), in this order, the
-/// launcher's end of the socket on which [`super::Launch`] follows, its standard error, and the
+/// launcher's end of the socket on which [`super::LaunchOrder`] follows, its standard error, and the
 /// socket for [`LauncherForked`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkLauncher {

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use vivarium_protocol::layer::{Intent, Layer, Plan};
-use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::policy::{CgroupPlacement, CpuCores, Interpreter, Limits, Network, Policy};
 use vivarium_protocol::runtime::WasmEngine;
 use vivarium_protocol::units::Limit;
@@ -62,7 +61,7 @@ pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Con
         gid: nix::unistd::getgid().as_raw(),
         ..HostFacts::default()
     };
-    Context { policy, host, program: None, leaf: Leaf::FIRST, stores: Vec::new() }
+    Context::new(policy, host)
 }
 
 /// What an interpreter has that is an engine.

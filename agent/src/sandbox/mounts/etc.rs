@@ -84,7 +84,7 @@ fn system_certificates() -> String {
 }
 
 /// Debian and Alpine; Red Hat; SUSE.
-const CERTIFICATES: [&str; 3] = [
+pub(super) const CERTIFICATES: [&str; 3] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",

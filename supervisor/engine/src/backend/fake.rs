@@ -14,7 +14,7 @@ use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
 use vivarium_protocol::message::{
     Changes, Completion, Execute, FileOperation, FileProblem, FileProblemKind, FileReply,
-    FromAgent, InputFile, Launch, Origin, Stream, ToAgent, TransferNumber, Work,
+    FromAgent, InputFile, LaunchOrder, Origin, Stream, ToAgent, TransferNumber, Work,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage, Value};
 use vivarium_protocol::policy::Policy;
@@ -51,7 +51,7 @@ impl Backend for Fake {
             let (ours, theirs) = UnixStream::pair().map_err(LaunchError::Socket)?;
             let gone = |_| LaunchError::Socket(std::io::ErrorKind::NotConnected.into());
             self.agents.send(FakeAgent::new(theirs)).map_err(gone)?;
-            Ok(Launched { stream: Some(ours), outermost: None })
+            Ok(Launched { stream: Some(ours), outermost: None, lease: None })
         })
     }
 
@@ -154,7 +154,9 @@ impl FakeAgent {
     }
 
     pub async fn launched(&mut self) -> Policy {
-        let launch = self.read::<Launch>().await.unwrap();
+        let LaunchOrder::Start(launch) = self.read().await.unwrap() else {
+            panic!("it is not to prepare anything");
+        };
         // What came with it is the program, and no socket of a transfer's.
         self.sockets.clear();
         launch.policy

@@ -121,7 +121,8 @@ impl ForkServer {
     }
 }
 
-async fn send(orders: &UnixStream, order: &[u8], given: &[OwnedFd]) -> io::Result<()> {
+/// Sends an order whole.
+pub(super) async fn send(orders: &UnixStream, order: &[u8], given: &[OwnedFd]) -> io::Result<()> {
     let sent = orders.async_io(Interest::WRITABLE, || send_some(orders, order, given)).await?;
     // So few bytes go at once or not at all: they are one buffer of the socket's.
     if sent == order.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
@@ -168,6 +169,9 @@ impl Forked {
     /// Waits until it is there; whether it is. Where it is not, its fork server has ended, or could
     /// not fork, or hung and is killed for it: there is none, and none will be.
     pub(crate) async fn begun(&mut self) -> bool {
+        if self.pid.is_some() {
+            return true;
+        }
         let Some(launcher) = &mut self.launcher else { return false };
         let received = match timeout(FORKED_WITHIN, recv_pid(launcher)).await {
             Ok(received) => received,
@@ -183,11 +187,18 @@ impl Forked {
         self.pid.is_some()
     }
 
+    /// Whether it is there and has not ended.
+    pub(super) fn runs(&self) -> bool {
+        let launcher = self.launcher.as_ref().filter(|_| self.pid.is_some());
+        let said = launcher.map(|launcher| launcher.try_read(&mut [0]));
+        said.is_some_and(|said| said.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
+    }
+
     /// Returns when it has ended, which it is given a reason for before, and with it its session:
     /// whether that is certain. One that does not follow `within` this time is told to kill its
     /// agent, and killed itself if it does not follow that.
     pub(super) async fn follow(mut self, within: Duration) -> bool {
-        if self.pid.is_none() && !self.begun().await {
+        if !self.begun().await {
             return true;
         }
         match (self.launcher.take(), self.pid) {

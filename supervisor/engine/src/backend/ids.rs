@@ -105,6 +105,12 @@ impl IdPool {
         &self.ranges
     }
 
+    /// How many pairs are granted.
+    pub fn pairs(&self) -> u32 {
+        let pairs = |&(first, last): &(u32, u32)| (last.saturating_sub(first) + 1) / 2;
+        self.ranges.iter().map(pairs).fold(0, u32::saturating_add)
+    }
+
     pub fn are_in(&self, namespace: OwnedFd) {
         // There is one at most: it is made as the daemon starts.
         self.namespace.get_or_init(|| namespace);

@@ -9,14 +9,18 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
+use vivarium_protocol::frame::{MAX_FRAME_BYTES, encode};
+use vivarium_protocol::message::LaunchOrder;
 
-use super::fork_server::ForkServer;
+use super::fork_server::{self, ForkServer, Forked};
+use super::spare::{Prepared, Spare};
 use super::{
     Backend, Executed, Later, LaunchError, LaunchSpec, Launched, Outermost, TemplateParts,
 };
@@ -29,14 +33,68 @@ const FOLLOW_WITHIN: Duration = Duration::from_secs(2);
 const MAX_LOGGED_BYTES: usize = 16 << 10;
 
 #[derive(Debug)]
-pub struct Linux {
+pub struct Linux(Arc<Launchers>);
+
+/// What makes launchers.
+#[derive(Debug)]
+pub(super) struct Launchers {
     agent: AgentBinary,
     fork_server: ForkServer,
+    pub(super) spare: Spare,
+}
+
+/// A launcher that waits for its session's policy.
+#[derive(Debug)]
+pub(super) struct ForkedLauncher {
+    stream: UnixStream,
+    stderr: pipe::Receiver,
+    forked: Forked,
+}
+
+impl ForkedLauncher {
+    /// Sends it an order before it has a session.
+    pub(super) async fn ordered(
+        mut self,
+        order: &LaunchOrder,
+        given: &[OwnedFd],
+    ) -> io::Result<Self> {
+        if !self.forked.begun().await {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        let order = encode(order, MAX_FRAME_BYTES)?;
+        fork_server::send(&self.stream, &order, given).await?;
+        Ok(self)
+    }
+
+    /// Whether it has not ended.
+    pub(super) fn runs(&self) -> bool {
+        self.forked.runs()
+    }
+
+    /// Returns when nothing of it is left: whether that is certain.
+    pub(super) async fn end(self) -> bool {
+        drop(self.stream);
+        self.forked.follow(FOLLOW_WITHIN).await
+    }
 }
 
 impl Linux {
     pub fn new(agent: AgentBinary) -> Self {
-        Self { agent, fork_server: ForkServer::default() }
+        let (fork_server, spare) = (ForkServer::default(), Spare::default());
+        let launchers = Arc::new(Launchers { agent, fork_server, spare });
+        launchers.spare.keep(Arc::downgrade(&launchers));
+        Self(launchers)
+    }
+}
+
+impl Launchers {
+    pub(super) async fn fork(&self) -> Result<ForkedLauncher, LaunchError> {
+        let (stream, theirs) = pair()?;
+        let (sender, stderr) = pipe::pipe().map_err(LaunchError::Socket)?;
+        let sender = sender.into_blocking_fd().map_err(LaunchError::Socket)?;
+        let start = || self.start("launch", "fork server".to_owned());
+        let forked = self.fork_server.fork(start, theirs, sender).await?;
+        Ok(ForkedLauncher { stream, stderr, forked })
     }
 
     /// Starts the agent's program with this command; `whose` it is, for the log.
@@ -70,35 +128,41 @@ impl Linux {
 
 impl Backend for Linux {
     fn probe(&self) -> Result<(), LaunchError> {
-        std::fs::metadata(self.agent.exec_path()).map(|_| ()).map_err(self.failed())
+        std::fs::metadata(self.0.agent.exec_path()).map(|_| ()).map_err(self.0.failed())
     }
 
     fn launch(&self, spec: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>> {
         Box::pin(async move {
-            let (ours, theirs) = pair()?;
-            let (stderr, pipe) = pipe::pipe().map_err(LaunchError::Socket)?;
-            let stderr = stderr.into_blocking_fd().map_err(LaunchError::Socket)?;
-            let start = || self.start("launch", "fork server".to_owned());
-            let forked = self.fork_server.fork(start, theirs, stderr).await?;
-            tokio::spawn(log_stderr(pipe, spec.session_id));
-            Ok(Launched { stream: Some(ours), outermost: Some(Outermost::Forked(forked)) })
+            let (launcher, lease) = match self.0.spare.take(&spec) {
+                Some(Prepared { launcher, lease, .. }) => (launcher, lease),
+                None => (self.0.fork().await?, None),
+            };
+            let ForkedLauncher { stream, stderr, forked } = launcher;
+            tokio::spawn(log_stderr(stderr, spec.session_id));
+            let outermost = Some(Outermost::Forked(forked));
+            Ok(Launched { stream: Some(stream), outermost, lease })
         })
     }
 
     fn id_namespace(&self) -> Result<Option<Launched>, LaunchError> {
-        self.start("range", "range of subordinate ids".to_owned())
+        self.0
+            .start("range", "range of subordinate ids".to_owned())
             .map(|started| Some(started.into()))
     }
 
     fn storage(&self) -> Result<Option<Launched>, LaunchError> {
-        self.start("storage", "storage".to_owned()).map(|started| Some(started.into()))
+        self.0.start("storage", "storage".to_owned()).map(|started| Some(started.into()))
     }
 
     fn template(&self, environment: &str) -> Result<Option<TemplateParts>, LaunchError> {
-        let Some(library) = &self.agent.library else { return Ok(None) };
+        let Some(library) = &self.0.agent.library else { return Ok(None) };
         let library = library.try_clone().map_err(LaunchError::Socket)?;
-        let started = self.start("template", format!("template {environment}"))?;
+        let started = self.0.start("template", format!("template {environment}"))?;
         Ok(Some(TemplateParts { launched: started.into(), library }))
+    }
+
+    fn stop(&self) -> Later<'_, ()> {
+        Box::pin(self.0.spare.stop())
     }
 
     fn kill(&self, mut launched: Launched) -> Later<'static, bool> {
@@ -119,7 +183,8 @@ impl Backend for Linux {
 
 impl From<Executed> for Launched {
     fn from(Executed { stream, child }: Executed) -> Self {
-        Self { stream: Some(stream), outermost: Some(Outermost::Executed(child)) }
+        let outermost = Some(Outermost::Executed(child));
+        Self { stream: Some(stream), outermost, lease: None }
     }
 }
 

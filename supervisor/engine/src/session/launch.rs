@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::leaf::Leaf;
-use vivarium_protocol::message::{Failure, Launch, Origin, Transient};
+use vivarium_protocol::message::{Failure, Launch, LaunchOrder, Origin, Transient};
 use vivarium_protocol::policy::Policy;
 use vivarium_protocol::{PROTOCOL_VERSION, error_chain, one_python};
 
@@ -182,8 +182,16 @@ async fn try_launch(
     policy: Policy,
     context: &LaunchContext,
 ) -> Result<(Channel, Resources), Failure> {
+    let LaunchContext { stores, environment, .. } = context;
+    let mut mounts = stores.as_ref().map(|stores| stores.mounts()).unwrap_or_default();
+    mounts.extend(environment.as_ref().map(Held::mount));
+    let policy = Policy { stores: mounts, ..policy };
     // The launcher starts while its session is prepared, and then waits for the policy.
-    let spec = LaunchSpec { session_id: scope_name.name.to_owned() };
+    let spec = LaunchSpec {
+        session_id: scope_name.name.to_owned(),
+        policy: policy.clone(),
+        ids: context.ids.clone(),
+    };
     let launched = context.backend.launch(spec).await;
     let launched = launched.map_err(|error| failure(None, "start the launcher", &error))?;
     let (name, stores) = (scope_name.name.to_owned(), context.stores.clone());
@@ -213,17 +221,15 @@ async fn equip(
     context: &LaunchContext,
     resources: &mut Resources,
 ) -> Result<Channel, Failure> {
-    let LaunchContext { tree, ids, workdirs, stores, environment, .. } = context;
-    let mut stores = stores.as_ref().map(|stores| stores.mounts()).unwrap_or_default();
-    stores.extend(environment.as_ref().map(Held::mount));
-    let policy = Policy { stores, ..policy };
+    let LaunchContext { tree, ids, workdirs, .. } = context;
+    let lease = resources.launched.lease.take();
     let (mut host, policy) = if tree.is_none() && ids.is_none() && workdirs.is_none() {
         (HostParts::default(), Ok(policy))
     } else {
         let (tenant, name) = (scope_name.tenant.to_owned(), scope_name.name.to_owned());
         let context = context.clone();
         let making = spawn_blocking(move || {
-            let mut host = HostParts::default();
+            let mut host = HostParts { lease, ..HostParts::default() };
             let policy = host.make(ScopeName { tenant: &tenant, name: &name }, policy, &context);
             (host, policy)
         });
@@ -258,7 +264,7 @@ async fn equip(
         resources.memory = memory;
         alongside.push(socket);
     }
-    let launch = Launch { protocol_version: PROTOCOL_VERSION, policy };
+    let launch = LaunchOrder::Start(Launch { protocol_version: PROTOCOL_VERSION, policy });
     channel
         .send_with(&launch, alongside)
         .map_err(|error| failure(None, "send the policy", &error))?;
@@ -301,7 +307,7 @@ impl HostParts {
         }
         let kept = context.stores.as_ref().and_then(|stores| stores.ids);
         let kept = kept.or_else(|| context.environment.as_ref().and_then(Held::ids));
-        if let (Some(pool), None) = (&context.ids, kept) {
+        if let (Some(pool), None, None) = (&context.ids, kept, &self.lease) {
             self.lease = Some(pool.lease().ok_or_else(|| Failure {
                 layer: Some(Layer::Credentials),
                 fix: "grant more in /etc/subuid and /etc/subgid".to_owned(),

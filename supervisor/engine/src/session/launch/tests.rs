@@ -13,7 +13,7 @@ impl Backend for Slow {
     }
 
     fn launch(&self, _: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>> {
-        Box::pin(async { Ok(Launched { stream: None, outermost: None }) })
+        Box::pin(async { Ok(Launched { stream: None, outermost: None, lease: None }) })
     }
 
     fn id_namespace(&self) -> Result<Option<Launched>, LaunchError> {
@@ -38,7 +38,7 @@ impl Backend for Slow {
 fn resources(pool: &Arc<IdPool>) -> Resources {
     Resources {
         name: "s".to_owned(),
-        launched: Launched { stream: None, outermost: None },
+        launched: Launched { stream: None, outermost: None, lease: None },
         scope: None,
         lease: pool.lease(),
         stores: None,

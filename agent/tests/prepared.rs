@@ -1,0 +1,51 @@
+//! A launcher that prepares a session before it is told which.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used, clippy::indexing_slicing)]
+
+mod harness;
+
+use std::fs;
+
+use harness::{Session, policy};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use vivarium_protocol::policy::Policy;
+
+/// The user namespace of a session, and the one that was prepared.
+fn namespaces(prepared: Policy, policy: Policy) -> (String, String) {
+    let mut ahead = String::new();
+    let note = |keeper: Pid| {
+        let link = format!("/proc/{keeper}/ns/user");
+        ahead = fs::read_link(link).unwrap().display().to_string();
+    };
+    let mut session = Session::launch_prepared(prepared, policy, note).unwrap();
+    let look = session.execute("__import__('os').readlink('/proc/self/ns/user')");
+    assert_eq!(session.execute("1 + 1").repr.as_deref(), Some("2"));
+    (look.repr.unwrap().trim_matches('\'').to_owned(), ahead)
+}
+
+#[test]
+fn a_session_of_the_same_policy_is_made_of_it() {
+    let (session, prepared) = namespaces(policy(), policy());
+    assert_eq!(session, prepared);
+    let own = Policy { env: vec![("OWN".to_owned(), "1".to_owned())], ..policy() };
+    let (session, prepared) = namespaces(policy(), own);
+    assert_eq!(session, prepared);
+}
+
+#[test]
+fn one_of_another_policy_is_not() {
+    let mut other = policy();
+    other.limits.max_open_fds = "77".parse().unwrap();
+    let elsewhere = Policy { workdir: "/elsewhere".into(), ..policy() };
+    for other in [other, elsewhere] {
+        let (session, prepared) = namespaces(other, policy());
+        assert_ne!(session, prepared);
+    }
+}
+
+#[test]
+fn what_was_killed_is_done_without() {
+    let end = |keeper| kill(keeper, Signal::SIGKILL).unwrap();
+    let mut session = Session::launch_prepared(policy(), policy(), end).unwrap();
+    assert_eq!(session.execute("1 + 1").repr.as_deref(), Some("2"));
+}
