@@ -18,7 +18,9 @@ pub use self::files::{
 };
 pub use self::fork_server::{ForkLauncher, LauncherForked};
 pub use self::id_namespace::{CreateIdNamespace, FromIdNamespace};
-pub use self::launcher::{FromLauncher, Origin, Program, SpawnNumber, SpawnReport, ToLauncher};
+pub use self::launcher::{
+    FromLauncher, Launch, LaunchOrder, Origin, Program, SpawnNumber, SpawnReport, ToLauncher,
+};
 pub use self::port::{Connect, LoopbackAddress};
 pub use self::repr::ReprLimits;
 pub use self::storage::{
@@ -32,7 +34,6 @@ pub use self::work::{Assist, CommandSpec, Execute, ImageStep, InputFile, Stdin, 
 use crate::layer::Report;
 use crate::leaf::{ContextNumber, Leaf};
 use crate::outcome::{Account, Display, Exception, KernelEnd, OutputFile, Usage, Value};
-use crate::policy::Policy;
 
 mod code_policy;
 mod failure;
@@ -45,29 +46,6 @@ mod repr;
 mod storage;
 mod template;
 mod work;
-
-/// Supervisor to launcher: the last one is a `Start`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum LaunchOrder {
-    /// Prepare a session that is not there yet: all that is the same for each that
-    /// [`Policy::has_surroundings_of`] this policy. With it goes, if the session has it, the user namespace
-    /// that holds the subordinate ids.
-    Prepare(Launch),
-    /// Make a session. With it go (`SCM_RIGHTS`), in this order: a file with the kernel program, and, each if
-    /// the session has it, the user namespace that holds the subordinate ids, the files `cgroup.kill` and
-    /// `cgroup.events` of the first context's leaf, and a socket that leads to the template that kernels
-    /// are to be forked from.
-    Start(Launch),
-}
-
-/// What a launcher is to make.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Launch {
-    /// [`crate::PROTOCOL_VERSION`] of the supervisor.
-    pub protocol_version: u32,
-    /// The session's.
-    pub policy: Policy,
-}
 
 /// Number of an execution within its session, from 1, never reused.
 pub type ExecutionNumber = u64;

@@ -102,6 +102,7 @@ def main():
     if library.vivarium_template_begin_kernel():
         try:
             rehearsal.rehearse()
+            after_fork.reinitialize()
         except BaseException:
             os._exit(1)  # The server does without a spare that has ended.
     library.vivarium_template_become_kernel()

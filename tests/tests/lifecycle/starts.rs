@@ -109,7 +109,10 @@ fn launchers_and_agents_without_descriptors_say_so() {
 fn a_host_without_processes_has_no_capacity_for_now() {
     let daemon = Setup::default().start();
     limit_launchers(&daemon, "--nproc=1:");
-    let answer = create(&daemon);
+    let mut answer = create(&daemon);
+    if answer.status == 201 {
+        answer = create(&daemon); // The other one was prepared before.
+    }
     answer.expect_problem(503, "no_capacity");
     assert!(answer.header("retry-after").is_some());
     limit_launchers(&daemon, "--nproc=4096:");

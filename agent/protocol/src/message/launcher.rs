@@ -1,4 +1,4 @@
-//! Messages between agent and launcher, and from a new process to the agent.
+//! Messages to a launcher and from it, and from a new process to the agent.
 
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
@@ -7,6 +7,30 @@ use super::Failure;
 use crate::layer::Report;
 use crate::leaf::Leaf;
 use crate::outcome::{KernelEnd, Usage};
+use crate::policy::Policy;
+
+/// Supervisor to launcher: the last one is a `Start`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum LaunchOrder {
+    /// Prepare a session that is not there yet: all that is the same for each that
+    /// [`Policy::has_surroundings_of`] this policy. With it goes, if the session has it, the user namespace
+    /// that holds the subordinate ids.
+    Prepare(Launch),
+    /// Make a session. With it go (`SCM_RIGHTS`), in this order: a file with the kernel program, and, each if
+    /// the session has it, the user namespace that holds the subordinate ids, the files `cgroup.kill` and
+    /// `cgroup.events` of the first context's leaf, and a socket that leads to the template that kernels
+    /// are to be forked from.
+    Start(Launch),
+}
+
+/// What a launcher is to make.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    /// [`crate::PROTOCOL_VERSION`] of the supervisor.
+    pub protocol_version: u32,
+    /// The session's.
+    pub policy: Policy,
+}
 
 /// Number of a process that the agent asked the launcher for, within its session, never reused.
 pub type SpawnNumber = u64;

@@ -29,7 +29,7 @@ struct Version {
 
 impl HostPaths {
     pub(crate) fn of(context: &Context) -> io::Result<Self> {
-        let mounts = File::open("/proc/self/mountinfo")?;
+        let mounts = File::open("/proc/thread-self/mountinfo")?;
         let mut paths = trees(context);
         let fixed = system_paths::ETC.iter().chain(system_paths::DEVICES).chain(&etc::CERTIFICATES);
         paths.extend(fixed.map(PathBuf::from));
