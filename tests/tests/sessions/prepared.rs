@@ -22,12 +22,7 @@ fn namespaces(of: &Process) -> Vec<String> {
 
 #[track_caller]
 fn until_prepared(daemon: &Daemon) -> Process {
-    let mut found = None;
-    wait::until_true("a prepared session", || {
-        found = daemon.prepared();
-        found.is_some()
-    });
-    found.unwrap()
+    wait::until("a prepared session", || daemon.prepared())
 }
 
 /// The agent of the daemon's only session.
@@ -56,16 +51,22 @@ fn each_session_takes_it_and_is_as_one_that_nothing_was_prepared_for() {
     for _ in 0..3 {
         let prepared = until_prepared(&daemon);
         let (made, outside) = (namespaces(&prepared), namespace(&prepared, "pid"));
-        let session = daemon.session();
-        let agent = agent(&daemon);
-        assert_eq!(namespaces(&agent), made);
-        assert_ne!(namespace(&agent, "pid"), outside);
+        // The daemon may not know of it yet, though it is there.
+        let session = wait::until("a session that takes it", || {
+            let session = daemon.session();
+            let takes = namespaces(&agent(&daemon)) == made;
+            if !takes {
+                end(&session);
+            }
+            takes.then_some(session)
+        });
+        assert_ne!(namespace(&agent(&daemon), "pid"), outside);
         wait::until_true("the end of what kept it", || !prepared.is_alive());
         let told = told(&session);
         end(&session);
         // The control: another policy, which nothing was prepared for.
         let session = daemon.session_with(&json!({"limits": {"max_output_bytes": 65536}}));
-        let other = self::agent(&daemon);
+        let other = agent(&daemon);
         assert!(namespaces(&other).iter().all(|one| !made.contains(one)));
         assert_eq!(self::told(&session), told);
         end(&session);
@@ -94,10 +95,12 @@ fn one_that_ended_or_hangs_is_done_without() {
             if of_launcher {
                 wait::until_true("the end of both", || !prepared.is_alive());
             }
-            let session = daemon.session();
-            assert_eq!(session.value("6 * 7"), "42");
-            assert!(!prepared.is_alive(), "{signal} {of_launcher}");
-            end(&session);
+            wait::until_true(&format!("its end, {signal} {of_launcher}"), || {
+                let session = daemon.session();
+                assert_eq!(session.value("6 * 7"), "42");
+                end(&session);
+                !prepared.is_alive()
+            });
         }
     }
     daemon.until_only(0);

@@ -21,6 +21,9 @@ use super::LaunchSpec;
 use super::ids::{IdPool, Lease};
 use super::linux::{ForkedLauncher, Launchers};
 
+#[cfg(test)]
+mod tests;
+
 const QUIET: Duration = Duration::from_millis(20);
 
 /// Of a smaller grant of subordinate ids none are kept for it.

@@ -79,7 +79,7 @@ fn interrupt(reply: oneshot::Sender<Option<Interrupted>>) -> Command {
     Command::Interrupt { execution: None, context: None, reply }
 }
 
-fn policy() -> Policy {
+pub(crate) fn policy() -> Policy {
     let mut plan = Plan::full();
     plan.set(Layer::Cgroup, &Intent::Off);
     Policy {
