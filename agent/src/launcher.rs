@@ -63,19 +63,25 @@ fn run(
     control: &UnixStream,
     lifeline: UnixStream,
 ) -> Result<ExitCode, Failure> {
+    // Orphans become our children, so that wait(2) reports their end.
+    prctl::set_child_subreaper(true).or_failure("prctl(SUBREAPER)")?;
     let mut orders = Orders::on(control);
     let mut prepared = None;
     loop {
+        prepared = prepared.and_then(|prepared: Prepared| prepared.until_order(control));
         match orders.next()? {
             Order::Start(session) => return start(thread, control, lifeline, session, prepared),
-            Order::Prepare(policy) => match prepared::prepare(thread, policy) {
-                Ok(Side::Launcher(made)) => prepared = Some(made),
-                Ok(Side::Agent(agent)) => return Ok(agent.serve(control, lifeline)),
-                Err(failed) => {
-                    log_not_prepared(&failed);
-                    end_descendants();
+            Order::Prepare(policy) => {
+                drop(prepared.take());
+                match prepared::prepare(thread, policy) {
+                    Ok(Side::Launcher(made)) => prepared = Some(made),
+                    Ok(Side::Agent(agent)) => return Ok(agent.serve(control, lifeline)),
+                    Err(failed) => {
+                        log_not_prepared(&failed);
+                        end_descendants();
+                    }
                 }
-            },
+            }
         }
     }
 }
@@ -93,22 +99,19 @@ fn start(
     let host = HostFacts::capture().or_failure("read /proc/self/ns")?;
     let mut context = Context::new(policy, host);
     context.program = Some(program);
-
-    // Orphans become our children, so that wait(2) reports their end.
-    prctl::set_child_subreaper(true).or_failure("prctl(SUBREAPER)")?;
     let leaf = context.policy.cgroup.as_ref();
     let leaf = leaf.map(|scope| spawn::open_cgroup(&scope.agent)).transpose()?;
     if let Some(prepared) = prepared {
         match prepared.start(&context, leaf.as_ref(), first_leaf.as_ref()) {
             Ok((agent, to_agent)) => {
+                drop(first_leaf);
                 context.is_prepared = true;
                 let session = New { context, agent, to_agent, zygote, leaf };
                 return follow(thread, control, lifeline, session);
             }
+            // Nothing is left of it, before another takes its ids.
             Err(failed) => log_not_prepared(&failed),
         }
-        // Nothing is left of it, before another takes its ids.
-        end_descendants();
     }
     let (to_agent, to_launcher) = UnixStream::pair().or_failure("socketpair")?;
     let flags = clone_flags(&context);

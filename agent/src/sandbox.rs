@@ -1,8 +1,8 @@
-//! The sandbox: the ordered list of layers, and the two moments at which they are applied.
+//! The sandbox: the ordered list of layers, and the moments at which they are applied.
 //!
-//! [`enter`] runs in the agent, PID 1 of the session's new namespaces. [`restrict`] runs in
-//! each kernel or command after it has joined the session and before it becomes its program.
-//! Both walk [`LAYERS`] in order. Nothing here decides anything: what is allowed is
+//! [`prepare_surroundings`] runs in the session's new namespaces, perhaps before anybody asks for
+//! the session. [`enter`] runs in the agent, PID 1 of the session. [`restrict`] runs in each kernel or command after it has joined the session and before it becomes its program.
+//! Each walks [`LAYERS`] in order. Nothing here decides anything: what is allowed is
 //! [`vivarium_protocol::policy`], how it is applied is one file per layer.
 //!
 //! A layer that is planned and does not apply, or reads back as not applied, is an error that
@@ -138,7 +138,7 @@ pub(crate) static LAYERS: [&dyn LayerCode; Layer::ALL.len()] = [
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) policy: Policy,
-    /// Read by the launcher before it made the session: a layer compares with it when it verifies that
+    /// Read by the launcher before it made the session, or prepared it: a layer compares with it when it verifies that
     /// the inside is another.
     pub(crate) host: HostFacts,
     /// The kernel program, for kernels that are executed; one that is forked has it already.
@@ -196,8 +196,7 @@ impl Context {
 pub(crate) trait LayerCode: Sync {
     fn layer(&self) -> Layer;
 
-    /// In the session's namespaces, before there is a process of the session's: what is the same for all
-    /// sessions of such a policy.
+    /// In the session's namespaces: what is the same for all sessions of such a policy, and may be made ahead.
     fn prepare(&self, _: &Context) -> Result<(), LayerError> {
         Ok(())
     }
@@ -258,8 +257,8 @@ impl LayerError {
     }
 }
 
-/// Makes what a session is in, as far as that is the same for all of such a policy: in the session's namespaces, by
-/// a process that has the id of their owner. It takes the agent's.
+/// Makes what a session is in, as far as that is the same for all of such a policy, in the session's namespaces. The
+/// calling process has the id of their owner before, and the agent's afterwards.
 pub(crate) fn prepare_surroundings(context: &Context) -> Result<(), Failure> {
     each(context, |code| code.prepare(context))
 }

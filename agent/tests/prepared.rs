@@ -4,8 +4,11 @@
 mod harness;
 
 use std::fs;
+use std::path::Path;
 
-use harness::{Session, policy};
+use harness::{Session, policy, until};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use vivarium_protocol::policy::Policy;
@@ -47,5 +50,24 @@ fn one_of_another_policy_is_not() {
 fn what_was_killed_is_done_without() {
     let end = |keeper| kill(keeper, Signal::SIGKILL).unwrap();
     let mut session = Session::launch_prepared(policy(), policy(), end).unwrap();
+    assert_eq!(session.execute("1 + 1").repr.as_deref(), Some("2"));
+}
+
+/// It holds copies of all mounts, so a file system that the host unmounts would stay in use. Only root can
+/// mount.
+#[test]
+fn it_ends_once_the_hosts_mounts_change() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let none = None::<&str>;
+    unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_FS).unwrap();
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
+    let change = |keeper: Pid| {
+        mount(Some("tmpfs"), "/mnt", Some("tmpfs"), MsFlags::empty(), none).unwrap();
+        let entry = format!("/proc/{keeper}");
+        until("the end of the keeper", || (!Path::new(&entry).exists()).then_some(()));
+    };
+    let mut session = Session::launch_prepared(policy(), policy(), change).unwrap();
     assert_eq!(session.execute("1 + 1").repr.as_deref(), Some("2"));
 }

@@ -236,11 +236,9 @@ impl Daemon {
     #[must_use]
     pub fn spare(&self) -> Option<Process> {
         let all = self.processes();
-        let is_spare = |pid: i32| all.iter().any(|one| one.pid == pid && one.name == SPARE);
-        let is_templates = |process: &&Process| {
-            process.name == SPARE && process.parent != self.pid() && !is_spare(process.parent)
-        };
-        all.iter().find(is_templates).cloned()
+        let templates = self.templates();
+        let is_templates = |one: &Process| templates.iter().any(|it| it.pid == one.parent);
+        all.into_iter().find(|one| one.name == SPARE && is_templates(one))
     }
 
     /// The process that keeps what is prepared for the next session.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 /// One process. Start time and pid together are never used twice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +48,28 @@ impl Process {
         let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}:")))?;
         line.split_whitespace().next()?.parse().ok()
+    }
+
+    /// Whether this text is somewhere in its memory.
+    #[must_use]
+    #[track_caller]
+    pub fn holds(&self, text: &str) -> bool {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", self.pid)).unwrap();
+        let memory = fs::File::open(format!("/proc/{}/mem", self.pid)).unwrap();
+        let mut looked = 0;
+        let found = maps.lines().any(|line| {
+            let (range, rest) = line.split_once(' ').unwrap();
+            let (from, to) = range.split_once('-').unwrap();
+            let [from, to] = [from, to].map(|end| u64::from_str_radix(end, 16).unwrap());
+            let mut bytes = vec![0; usize::try_from(to - from).unwrap()];
+            if !rest.starts_with('r') || memory.read_exact_at(&mut bytes, from).is_err() {
+                return false; // [vvar], for one
+            }
+            looked += bytes.len();
+            bytes.windows(text.len()).any(|window| window == text.as_bytes())
+        });
+        assert!(found || looked > 1 << 20, "only {looked} bytes were looked at");
+        found
     }
 
     /// A set of capabilities on a line of /proc/PID/status, such as `CapEff`.

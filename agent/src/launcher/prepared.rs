@@ -14,6 +14,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::CloneFlags;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
@@ -23,7 +25,7 @@ use vivarium_protocol::message::{Failure, FromLauncher};
 use vivarium_protocol::policy::Policy;
 use vivarium_protocol::stream;
 
-use super::{Agent, id_map};
+use super::{Agent, end_descendants, id_map};
 use crate::failure::{OrFailure, failure, failure_to_fork};
 use crate::leaf_control::LeafControl;
 use crate::log::print_line;
@@ -39,11 +41,20 @@ pub(super) enum Side {
     Agent(Agent),
 }
 
-/// In the launcher: what waits to become a session.
+/// In the launcher: what waits to become a session. Unless it does, nothing of it is left once this is dropped.
 pub(super) struct Prepared {
     policy: Policy,
     paths: HostPaths,
     process: UnixStream,
+    is_started: bool,
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        if !self.is_started {
+            end_descendants();
+        }
+    }
 }
 
 /// Prepares a session of this policy. Returns once for the launcher, and, if that makes a session of it, once in
@@ -57,6 +68,7 @@ pub(super) fn prepare(thread: SingleThreaded, policy: Policy) -> Result<Side, Fa
     let paths = HostPaths::of(&context).or_failure("look at the host's paths")?;
     let (process, theirs) = UnixStream::pair().or_failure("socketpair")?;
     process.set_read_timeout(Some(ANSWERS_WITHIN)).or_failure("setsockopt")?;
+    process.set_write_timeout(Some(ANSWERS_WITHIN)).or_failure("setsockopt")?;
     let namespaces = clone_flags(&context) - CloneFlags::CLONE_NEWPID;
     let forked = sys::clone3(thread, namespaces, None).map_err(clone_diagnosis)?;
     let Forked::Parent { child } = forked else {
@@ -67,16 +79,42 @@ pub(super) fn prepare(thread: SingleThreaded, policy: Policy) -> Result<Side, Fa
     id_map::write(&context, child)?;
     stream::send(&process, &FromLauncher::Mapped, MAX_SMALL_FRAME_BYTES)
         .or_failure("tell of the ids")?;
-    Ok(Side::Launcher(Prepared { policy: context.policy, paths, process }))
+    Ok(Side::Launcher(Prepared { policy: context.policy, paths, process, is_started: false }))
 }
 
 impl Prepared {
+    /// Waits for an order on `control`. `None` if this came to nothing before: its keeper has ended, or the
+    /// host's mounts have changed, of which it holds copies: who unmounts a file system wants it free.
+    pub(super) fn until_order(self, control: &UnixStream) -> Option<Self> {
+        loop {
+            let of = |fd, events| PollFd::new(fd, events);
+            let mut fds = [
+                of(control.as_fd(), PollFlags::POLLIN),
+                of(self.process.as_fd(), PollFlags::POLLIN),
+                self.paths.poll_mounts(),
+            ];
+            match poll(&mut fds, PollTimeout::NONE) {
+                Err(Errno::EINTR) => continue,
+                Err(_) => return None,
+                Ok(_) => {}
+            }
+            let [_, keeper, mounts] = fds.map(|fd| fd.any() == Some(true));
+            if keeper {
+                if let Ok(Err(failed)) = self.answer() {
+                    super::log_not_prepared(&failed);
+                }
+                return None;
+            }
+            return (!mounts).then_some(self);
+        }
+    }
+
     /// Has the agent started in its `leaf`. Returns it, and the socket to it.
     ///
     /// # Errors
     /// Why that can not be: among others, the host is not any more as it was.
     pub(super) fn start(
-        self,
+        mut self,
         context: &Context,
         leaf: Option<&OwnedFd>,
         first_leaf: Option<&LeafControl>,
@@ -94,9 +132,14 @@ impl Prepared {
         let given: Vec<_> = own.chain(leaf.map(AsFd::as_fd)).chain(control).collect();
         stream::send_with(&self.process, &context.policy, &given, MAX_FRAME_BYTES)
             .or_failure("hand over the session")?;
-        let started: Result<i32, Failure> = stream::receive(&self.process, MAX_SMALL_FRAME_BYTES)
-            .or_failure("wait for the agent")?;
-        started.map(|agent| (Pid::from_raw(agent), to_agent))
+        let agent = self.answer()??;
+        self.is_started = true;
+        Ok((Pid::from_raw(agent), to_agent))
+    }
+
+    /// What the keeper says, which ends with it.
+    fn answer(&self) -> Result<Result<i32, Failure>, Failure> {
+        stream::receive(&self.process, MAX_SMALL_FRAME_BYTES).or_failure("wait for the agent")
     }
 }
 

@@ -101,7 +101,7 @@ fn build(context: &Context) -> Result<(), LayerError> {
     tree::make_directory(&stage.join(EMPTY))?;
     // The writable places first, as what is configured to be seen may lie below one of them.
     writable(context, stage)?;
-    // A session that has some is never prepared.
+    // A session that has some is not prepared ahead.
     for (mount, store) in context.stores.iter().zip(&context.policy.stores) {
         let place = stage.join(store.target.strip_prefix("/").unwrap_or(&store.target));
         tree::make_directory(&place)?;

@@ -36,6 +36,8 @@ mod egress;
 mod outcome;
 mod scope;
 mod start;
+#[allow(unused_imports)] // as above
+pub(crate) use start::until;
 pub(crate) mod transfers;
 
 const PYTHON: &str = "/usr/bin/python3";

@@ -28,15 +28,24 @@ impl Launcher {
     /// Its only child, once it has one.
     pub(super) fn until_child(&self) -> Pid {
         let path = format!("/proc/{0}/task/{0}/children", self.pid);
-        for _ in 0..10_000 {
+        until("a child of the launcher", || {
             let children = std::fs::read_to_string(&path).unwrap();
-            if let Some(child) = children.split_whitespace().next() {
-                return Pid::from_raw(child.parse().unwrap());
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        panic!("the launcher has no child");
+            Some(Pid::from_raw(children.split_whitespace().next()?.parse().unwrap()))
+        })
     }
+}
+
+/// Polls until `event` gives something.
+#[expect(clippy::disallowed_methods, reason = "nobody tells of others' processes")]
+#[track_caller]
+pub(crate) fn until<T>(what: &str, mut event: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..60_000 {
+        if let Some(value) = event() {
+            return value;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("never happened: {what}");
 }
 
 impl Session {

@@ -1,6 +1,7 @@
 //! The session that is prepared before anybody asks for it.
 
-use std::fs;
+use std::fs::{self, File, Metadata};
+use std::os::unix::fs::MetadataExt;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -8,16 +9,25 @@ use serde_json::{Value, json};
 use vivarium_tests::processes::Process;
 use vivarium_tests::{Daemon, Session, Setup, wait};
 
-/// A namespace of a process, such as `net:[4026531840]`.
-fn namespace(of: &Process, name: &str) -> String {
-    fs::read_link(format!("/proc/{}/ns/{name}", of.pid)).unwrap().display().to_string()
+/// A namespace, which is this one for as long as it is open: what is gone gives its number to another.
+#[derive(Debug)]
+struct Namespace(Metadata, #[expect(dead_code, reason = "held open")] File);
+
+impl PartialEq for Namespace {
+    fn eq(&self, other: &Self) -> bool {
+        (self.0.dev(), self.0.ino()) == (other.0.dev(), other.0.ino())
+    }
+}
+
+/// `None` if the process has ended.
+fn namespace(of: &Process, name: &str) -> Option<Namespace> {
+    let file = File::open(format!("/proc/{}/ns/{name}", of.pid)).ok()?;
+    Some(Namespace(file.metadata().unwrap(), file))
 }
 
 /// Those that are made ahead.
-const AHEAD: [&str; 5] = ["user", "mnt", "net", "ipc", "uts"];
-
-fn namespaces(of: &Process) -> Vec<String> {
-    AHEAD.iter().map(|name| namespace(of, name)).collect()
+fn namespaces(of: &Process) -> Option<Vec<Namespace>> {
+    ["user", "mnt", "net", "ipc", "uts"].iter().map(|name| namespace(of, name)).collect()
 }
 
 #[track_caller]
@@ -38,46 +48,52 @@ fn end(session: &Session<'_>) {
 /// What a session tells of itself that is not its own alone.
 fn told(session: &Session<'_>) -> [Value; 3] {
     let info = session.info();
-    let mounts = "sorted(line.split()[3:] for line in open('/proc/self/mountinfo'))";
+    // What a mount has of the host's ids, or of its files, is the session's own.
+    let mounts = "sorted(
+ [*line.split()[3:-1], *(it for it in line.split()[-1].split(',')
+  if it.split('=')[0] not in ('uid', 'gid', 'lowerdir'))] for line in open('/proc/self/mountinfo'))";
     let look =
         "[open('/proc/self/uid_map').read().split()[::3], __import__('os').uname().nodename]";
     [info["protection"].clone(), session.value(mounts).into(), session.value(look).into()]
 }
 
+/// A session that took what was prepared: the process that kept it, and its namespaces.
+fn taken(daemon: &Daemon) -> (Session<'_>, Process, Vec<Namespace>) {
+    wait::until("a session that takes what was prepared", || {
+        // The daemon may not know yet of one that is there, or may replace it by another.
+        let keeper = daemon.prepared()?;
+        let (made, outside) = (namespaces(&keeper)?, namespace(&keeper, "pid")?);
+        let session = daemon.session();
+        let agent = agent(daemon);
+        if namespaces(&agent)? != made {
+            end(&session);
+            return None;
+        }
+        assert_ne!(namespace(&agent, "pid"), Some(outside));
+        Some((session, keeper, made))
+    })
+}
+
 #[test]
-fn each_session_takes_it_and_is_as_one_that_nothing_was_prepared_for() {
+fn a_session_that_takes_it_is_as_one_that_nothing_was_prepared_for() {
     let daemon = Setup::default().start();
-    let mut seen = Vec::new();
+    let mut seen: Vec<Namespace> = Vec::new();
     for _ in 0..3 {
-        let prepared = until_prepared(&daemon);
-        let (made, outside) = (namespaces(&prepared), namespace(&prepared, "pid"));
-        // The daemon may not know of it yet, though it is there.
-        let session = wait::until("a session that takes it", || {
-            let session = daemon.session();
-            let takes = namespaces(&agent(&daemon)) == made;
-            if !takes {
-                end(&session);
-            }
-            takes.then_some(session)
-        });
-        assert_ne!(namespace(&agent(&daemon), "pid"), outside);
-        wait::until_true("the end of what kept it", || !prepared.is_alive());
+        let (session, keeper, made) = taken(&daemon);
+        wait::until_true("the end of what kept it", || !keeper.is_alive());
+        assert!(!made.iter().any(|one| seen.contains(one)), "two sessions had one namespace");
         let told = told(&session);
         end(&session);
         // The control: another policy, which nothing was prepared for.
         let session = daemon.session_with(&json!({"limits": {"max_output_bytes": 65536}}));
-        let other = agent(&daemon);
-        assert!(namespaces(&other).iter().all(|one| !made.contains(one)));
+        let other = namespaces(&agent(&daemon)).unwrap();
+        assert!(!other.iter().any(|one| made.contains(one)));
         assert_eq!(self::told(&session), told);
         end(&session);
         seen.extend(made);
         // The next is as the last was.
         end(&daemon.session());
     }
-    let all = seen.len();
-    seen.sort();
-    seen.dedup();
-    assert_eq!(seen.len(), all, "two sessions had one namespace");
     daemon.stop_and_check();
 }
 
@@ -139,25 +155,10 @@ fn nothing_of_a_session_is_in_the_next_one() {
     assert_eq!(session.value("__import__('os').environ['OWN']"), format!("'{secret}'"));
     let launcher = Process::find(agent(&daemon).parent).unwrap();
     // The control: this session's own launcher has it.
-    assert!(holds(&launcher, secret));
+    assert!(launcher.holds(secret));
     let prepared = until_prepared(&daemon);
     for process in [Process::find(prepared.parent).unwrap(), prepared] {
-        assert!(!holds(&process, secret), "{process:?}");
+        assert!(!process.holds(secret), "{process:?}");
     }
     daemon.stop_and_check();
-}
-
-/// Whether a text is somewhere in the memory of a process.
-fn holds(process: &Process, text: &str) -> bool {
-    use std::os::unix::fs::FileExt;
-    let maps = fs::read_to_string(format!("/proc/{}/maps", process.pid)).unwrap();
-    let memory = fs::File::open(format!("/proc/{}/mem", process.pid)).unwrap();
-    maps.lines().any(|line| {
-        let (range, _) = line.split_once(' ').unwrap();
-        let (from, to) = range.split_once('-').unwrap();
-        let [from, to] = [from, to].map(|hex| u64::from_str_radix(hex, 16).unwrap());
-        let mut part = vec![0; usize::try_from(to - from).unwrap()];
-        memory.read_exact_at(&mut part, from).is_ok()
-            && part.windows(text.len()).any(|window| window == text.as_bytes())
-    })
 }

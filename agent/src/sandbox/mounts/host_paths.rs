@@ -39,26 +39,30 @@ impl HostPaths {
         Ok(Self { paths: paths.map(|(version, path)| (path, version)).collect(), mounts })
     }
 
+    /// For poll(2): ready once after each change of the host's mounts (proc_pid_mountinfo(5)).
+    pub(crate) fn poll_mounts(&self) -> PollFd<'_> {
+        PollFd::new(self.mounts.as_fd(), PollFlags::POLLPRI)
+    }
+
     pub(crate) fn are_unchanged(&self) -> bool {
-        // Ready once the mounts have changed since it was opened: proc_pid_mountinfo(5).
-        let mut mounts = [PollFd::new(self.mounts.as_fd(), PollFlags::POLLPRI)];
-        poll(&mut mounts, PollTimeout::ZERO) == Ok(0)
+        poll(&mut [self.poll_mounts()], PollTimeout::ZERO) == Ok(0)
             && self.paths.iter().all(|(path, before)| version(path) == *before)
     }
 }
 
-/// `None` if there is nothing, or nothing to be seen.
+/// Of what the path leads to, as links are followed; `None` if there is nothing, or nothing to be seen.
 fn version(path: &Path) -> Option<Version> {
     let of = |found: Metadata| Version {
         file: (found.dev(), found.ino()),
         changed: (found.ctime(), found.ctime_nsec()),
     };
-    path.symlink_metadata().ok().map(of)
+    path.metadata().ok().map(of)
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
 
     use nix::mount::{MsFlags, mount};
     use nix::sched::{CloneFlags, unshare};
@@ -92,6 +96,13 @@ mod tests {
         assert!(!first.are_unchanged());
         fs::write(&shown, "text").unwrap();
         assert!(!first.are_unchanged(), "the same, but another file");
+
+        let link = dir.path().join("link");
+        symlink(&shown, &link).unwrap();
+        let followed = HostPaths::of(&context(&link)).unwrap();
+        assert!(followed.are_unchanged());
+        fs::rename(&kept, &shown).unwrap();
+        assert!(!followed.are_unchanged());
     }
 
     /// Only root can mount.

@@ -107,7 +107,7 @@ impl IdPool {
 
     /// How many pairs are granted.
     pub fn pairs(&self) -> u32 {
-        let pairs = |&(first, last): &(u32, u32)| (last.saturating_sub(first) + 1) / 2;
+        let pairs = |&(first, last): &(u32, u32)| last.saturating_sub(first).saturating_add(1) / 2;
         self.ranges.iter().map(pairs).fold(0, u32::saturating_add)
     }
 

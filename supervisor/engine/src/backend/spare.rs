@@ -2,7 +2,7 @@
 //!
 //! It is a launcher as any other, which was told what the policy will be but for variables and cgroup
 //! (`agent/src/launcher/prepared.rs`). It belongs to no session. One is made when none was asked for during
-//! [`QUIET`], so that a host that is busy spends nothing on it, and it is never needed.
+//! [`QUIET`], whatever it was to be, so that a host that is busy spends nothing on it, and it is never needed.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -34,6 +34,8 @@ pub(super) struct Spare {
     state: Mutex<State>,
     /// A session was asked for, or nobody is left to ask.
     asked: Arc<Notify>,
+    /// Held while one is prepared.
+    filling: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -55,13 +57,13 @@ pub(super) struct Prepared {
 impl Spare {
     /// One for this session, if there is one.
     pub(super) fn take(&self, spec: &LaunchSpec) -> Option<Prepared> {
+        self.asked.notify_one();
         if !can_be_prepared(spec) {
             return None;
         }
         let mut state = self.lock();
         state.last = Some((without_own(&spec.policy), spec.ids.clone()));
-        self.asked.notify_one();
-        let kept = state.kept.take_if(|kept| kept.is_for(&spec.policy))?;
+        let kept = state.kept.take_if(|kept| kept.is_for(&spec.policy, spec.ids.as_ref()))?;
         drop(state);
         if kept.launcher.runs() {
             return Some(kept);
@@ -87,10 +89,12 @@ impl Spare {
     }
 
     async fn fill(&self, launchers: &Launchers) -> io::Result<()> {
+        let filling = self.filling.lock().await;
         let (other, last) = {
             let mut state = self.lock();
             let Some((policy, ids)) = state.last.clone() else { return Ok(()) };
-            if state.is_over || state.kept.as_ref().is_some_and(|kept| kept.is_for(&policy)) {
+            let is_right = |kept: &Prepared| kept.is_for(&policy, ids.as_ref());
+            if state.is_over || state.kept.as_ref().is_some_and(is_right) {
                 return Ok(());
             }
             (state.kept.take(), (policy, ids))
@@ -108,16 +112,15 @@ impl Spare {
         if let Some(too_late) = prepared {
             too_late.end().await;
         }
+        drop(filling);
         Ok(())
     }
 
     /// Returns when what was kept is gone.
     pub(super) async fn stop(&self) {
-        let kept = {
-            let mut state = self.lock();
-            state.is_over = true;
-            state.kept.take()
-        };
+        self.lock().is_over = true;
+        drop(self.filling.lock().await);
+        let kept = self.lock().kept.take();
         if let Some(kept) = kept {
             kept.end().await;
         }
@@ -135,8 +138,9 @@ impl Drop for Spare {
 }
 
 impl Prepared {
-    fn is_for(&self, policy: &Policy) -> bool {
-        Policy { ids: self.policy.ids, ..policy.clone() }.has_surroundings_of(&self.policy)
+    fn is_for(&self, policy: &Policy, ids: Option<&Arc<IdPool>>) -> bool {
+        self.lease.is_some() == ids.is_some()
+            && Policy { ids: self.policy.ids, ..policy.clone() }.has_surroundings_of(&self.policy)
     }
 
     /// Its ids are others' again when nothing of it is left.

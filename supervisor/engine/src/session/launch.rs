@@ -224,7 +224,7 @@ async fn equip(
     let LaunchContext { tree, ids, workdirs, .. } = context;
     let lease = resources.launched.lease.take();
     let (mut host, policy) = if tree.is_none() && ids.is_none() && workdirs.is_none() {
-        (HostParts::default(), Ok(policy))
+        (HostParts { lease, ..HostParts::default() }, Ok(policy))
     } else {
         let (tenant, name) = (scope_name.tenant.to_owned(), scope_name.name.to_owned());
         let context = context.clone();
