@@ -35,7 +35,7 @@ use crate::quotas::{Exceeded, Quotas, TenantQuotas};
 use crate::recover::{WorkdirError, Workdirs};
 use crate::session::registry::Registry;
 use crate::session::transfer::TransferLimiter;
-use crate::session::{Command, Results, Session};
+use crate::session::{Command, Results, Session, Turns};
 use crate::settings::Settings;
 use crate::stores::Stores;
 use crate::tool_servers::ToolServers;
@@ -91,8 +91,7 @@ pub use execute::{ExecutionHandle, ExecutionOptions, ResponseMode};
 pub use files::Upload;
 pub use idempotency::IdempotencyKey;
 pub use processes::Stdin;
-pub use request::is_valid_id;
-pub use request::too_low;
+pub use request::{is_valid_id, too_low};
 pub use trial::below_floor;
 
 use vivarium_api_types::{
@@ -170,6 +169,7 @@ struct Host {
     /// What may be held of requests, executions and results.
     budget: Budget,
     quotas: Arc<Quotas>,
+    turns: Arc<Turns>,
     approvals: Arc<Approvals>,
     runtime_dir: PathBuf,
     egress: Arc<Egress>,

@@ -54,6 +54,7 @@ mod suspension;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod transfer;
+mod turns;
 
 pub use actor::{AwaitedApproval, MAX_COMMANDS, MAX_CONTEXTS, from_pooled, spawn};
 pub use adjustable::{Adjustable, Deadline};
@@ -66,6 +67,7 @@ pub use pooled::PooledSession;
 pub use results::Results;
 pub use stdin::StdinPipe;
 pub(crate) use suspension::Call;
+pub use turns::Turns;
 
 /// Commands that may wait for an actor that is busy with another; not the execution queue.
 const COMMANDS: usize = 16;

@@ -153,6 +153,7 @@ async fn open_host(settings: &Settings, backend: Arc<dyn Backend>) -> Result<Hos
         budget: budget(settings, &results),
         results,
         quotas: Arc::default(),
+        turns: Arc::default(),
         runtime_dir: settings.server.runtime_dir.clone(),
         workdirs: Mutex::default(),
     })

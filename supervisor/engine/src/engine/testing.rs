@@ -201,6 +201,7 @@ pub fn engine_with(
         results,
         approvals,
         quotas: Arc::default(),
+        turns: Arc::default(),
         runtime_dir: "/nonexistent".into(),
         workdirs: Mutex::default(),
     };

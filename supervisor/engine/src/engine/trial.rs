@@ -270,6 +270,7 @@ pub(super) fn launch_plan(
         stores: None,
         environment: None,
         workdirs: if needs_workdir { Some(host.workdirs()?) } else { None },
+        turns: Arc::clone(&host.turns),
         protection: Arc::clone(&prepared.protection),
         program: prepared.program.clone(),
         template,

@@ -13,6 +13,7 @@ use vivarium_protocol::policy::Policy;
 use vivarium_protocol::{PROTOCOL_VERSION, error_chain, one_python};
 
 use super::Results;
+use super::Turns;
 use super::channel::Channel;
 use crate::approvals::Approvals;
 use crate::artefacts::Held;
@@ -52,6 +53,8 @@ pub struct LaunchContext {
     pub(crate) environment: Option<Held>,
     /// Where their workdirs are on the host, for those without the mounts layer.
     pub workdirs: Option<Arc<Workdirs>>,
+    /// When its turn to start is.
+    pub turns: Arc<Turns>,
     /// What such sessions usually report; kept once for all of them.
     pub protection: Arc<[Report]>,
     /// Where executions can be asked for, also when the session is gone.

@@ -41,6 +41,7 @@ mod contexts;
 mod death;
 mod from_pooled;
 mod queue;
+mod starts;
 mod stopping;
 
 const NEVER: Duration = Duration::from_secs(3600);
@@ -123,6 +124,7 @@ pub(crate) fn launch_plan(backend: &Arc<Fake>) -> LaunchPlan {
         environment: None,
         workdirs: None,
         program: ProgramFile::new(b"").unwrap(),
+        turns: Arc::default(),
         protection: Arc::new([]),
         template: Arc::new(Template::new("default")),
         account: Budget::new(64 << 20, 32 << 20, Arc::clone(&results) as _).of("t"),

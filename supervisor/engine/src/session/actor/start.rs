@@ -28,6 +28,8 @@ pub fn spawn(
         own.set_stores(context.stores.as_ref());
         audited::created(&own, &context.observer);
         let Identity { tenant, id, .. } = &own.identity;
+        let turn = context.turns.wait(tenant).await;
+        tokio::spawn(turn.keep_until_started(Arc::clone(&own)));
         match SessionProcesses::launch(ScopeName { tenant, name: id }, policy, &context).await {
             Ok(processes) => {
                 own.set_scope(&processes);
