@@ -4,18 +4,20 @@ have them make others when they need them.
 
 from guard import Any, call_user, load, modules, monotonic, posix
 
-SOON_SECS = 0.2
+# For all of them together, on a host that is busy.
+SOON_SECS = 1.0
 
 
 def end_idle_threads():
+    until = monotonic() + SOON_SECS
     for end in end_executors, end_monitors:
         try:
-            call_user(end)
+            call_user(end, until)
         except BaseException:
             pass  # They are in the way, and are named as that.
 
 
-def end_executors():
+def end_executors(until):
     """Those of concurrent.futures, of which event loops have one too (asyncio.to_thread)."""
     threads: Any = modules.get("concurrent.futures.thread")
     threading: Any = modules.get("threading")
@@ -27,14 +29,14 @@ def end_executors():
         if type(executor) is threads.ThreadPoolExecutor:
             executors[id(executor)] = executor
     for executor in executors.values():
-        if executor._shutdown_lock.acquire(timeout=SOON_SECS):
+        if executor._shutdown_lock.acquire(timeout=max(0, until - monotonic())):
             try:
-                end_threads_of(executor, threads, threading)
+                end_threads_of(executor, threads, threading, until)
             finally:
                 executor._shutdown_lock.release()
 
 
-def end_monitors():
+def end_monitors(until):
     """Those of tqdm, which look at progress bars now and then; the next bar starts another."""
     monitor: Any = modules.get("tqdm._monitor")
     threading: Any = modules.get("threading")
@@ -44,19 +46,19 @@ def end_monitors():
     for thread in monitors:
         thread.was_killed.set()
     # One that waits for the lock of a bar goes on, and is in the way.
-    join_within(monitors)
+    join_until(monitors, until)
 
 
-def end_threads_of(executor, threads, threading):
+def end_threads_of(executor, threads, threading, until):
     if executor._shutdown or not executor._work_queue.empty():
         return
-    if not holds_soon(lambda: are_idle(executor, threads)):
+    if not holds_by(until, lambda: are_idle(executor, threads)):
         return
     try:
         # As for its end, which each thread tells the next.
         executor._shutdown = True
         executor._work_queue.put(None)
-        join_within(executor._threads)
+        join_until(executor._threads, until)
     finally:
         while not executor._work_queue.empty():
             executor._work_queue.get_nowait()
@@ -67,13 +69,12 @@ def end_threads_of(executor, threads, threading):
         executor._idle_semaphore = threading.Semaphore(0)
 
 
-def join_within(threads):
-    """Waits a moment for their ends; the system's threads end after Python's."""
-    until = monotonic() + SOON_SECS
+def join_until(threads, until):
+    """Waits for their ends; the system's threads end after Python's."""
     ended = ["/proc/self/task/%d" % thread.native_id for thread in threads]
     for thread in list(threads):
         thread.join(max(0, until - monotonic()))
-    holds_soon(lambda: not any(map(is_there, ended)))
+    holds_by(until, lambda: not any(map(is_there, ended)))
 
 
 def are_idle(executor, threads):
@@ -97,10 +98,9 @@ def is_there(path):
     return True
 
 
-def holds_soon(condition):
-    """Whether it does within a moment: a thread gives its result before it waits again."""
+def holds_by(until, condition):
+    """Whether it does by then: a thread gives its result before it waits again."""
     time: Any = load("time")
-    until = monotonic() + SOON_SECS
     while not condition():
         if monotonic() > until:
             return False
