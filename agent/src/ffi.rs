@@ -99,16 +99,16 @@ pub extern "C" fn vivarium_template_forked(pid: c_int) {
     }
 }
 
-/// In the process that was forked: closes what is the template's. Returns 1 if it has no session yet, else 0. Ends the
+/// In the process that was forked: closes what is the template's. Returns 1 if nobody waits for its session yet, else 0. Ends the
 /// process if it can not.
 // SAFETY, JUSTIFICATION: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn vivarium_template_begin_kernel() -> c_int {
     match server().take().and_then(ZygoteServer::into_forked_child) {
         Some(child) => {
-            let is_spare = child.is_spare();
+            let is_ahead = child.is_ahead();
             *forked_child() = Some(child);
-            c_int::from(is_spare)
+            c_int::from(is_ahead)
         }
         None => sys::exit_now(1),
     }

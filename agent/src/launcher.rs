@@ -93,9 +93,9 @@ fn start(
     session: orders::Session,
     prepared: Option<Prepared>,
 ) -> Result<ExitCode, Failure> {
-    let orders::Session { policy, program, first_leaf, template } = session;
+    let orders::Session { policy, is_ahead, program, first_leaf, template } = session;
     prctl::set_name(c"viv-launcher").or_failure("prctl(NAME)")?;
-    let zygote = template.map(|socket| ZygoteClient::new(socket, &policy));
+    let zygote = template.map(|socket| ZygoteClient::new(socket, &policy, is_ahead));
     let host = HostFacts::capture().or_failure("read /proc/self/ns")?;
     let mut context = Context::new(policy, host);
     context.program = Some(program);

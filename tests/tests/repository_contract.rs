@@ -10,7 +10,7 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_tests::program;
 
 /// The version of the contract, and the SHA-256 of what it is written in.
-const KNOWN: (u32, &str) = (14, "b6d9a3d713a0904da4b14be6639fe26d5c1941087fa69a9bd0309c7ccef4d937");
+const KNOWN: (u32, &str) = (14, "c3231de9b326167f8738bab1ce2a7ec6696b2cc63dee0f2e2a83ef81dc67abf0");
 
 /// Where it is written: messages, what agent, supervisor and kernel program say to each other, images, and how a template
 /// is started.

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use vivarium_protocol::frame::MAX_FRAME_BYTES;
-use vivarium_protocol::message::{Failure, LaunchOrder};
+use vivarium_protocol::message::{Failure, Launch, LaunchOrder};
 use vivarium_protocol::policy::Policy;
 use vivarium_protocol::stream;
 
@@ -21,6 +21,7 @@ pub(super) enum Order {
 /// What a session is made of.
 pub(super) struct Session {
     pub(super) policy: Policy,
+    pub(super) is_ahead: bool,
     pub(super) program: OwnedFd,
     /// For the agent.
     pub(super) first_leaf: Option<LeafControl>,
@@ -53,7 +54,7 @@ impl<'a> Orders<'a> {
             }
             LaunchOrder::Start(launch) => {
                 check_protocol(launch.protocol_version)?;
-                let policy = launch.policy;
+                let Launch { policy, is_ahead, .. } = launch;
                 policy.validate().or_failure("validate the policy")?;
                 let program = fds.next();
                 let program = program
@@ -64,7 +65,7 @@ impl<'a> Orders<'a> {
                     None => None,
                 };
                 let template = fds.next().map(UnixStream::from);
-                Order::Start(Session { policy, program, first_leaf, template })
+                Order::Start(Session { policy, is_ahead, program, first_leaf, template })
             }
         };
         if fds.next().is_some() {

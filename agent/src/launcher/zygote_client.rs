@@ -66,12 +66,12 @@ struct ForkedKernel {
 impl ZygoteClient {
     /// Requests the first kernel at once, so that the zygote forks it while its session is being made.
     /// That child waits, and has nothing of a session yet; if it is not needed it ends with this.
-    pub(super) fn new(socket: UnixStream, policy: &Policy) -> Self {
+    pub(super) fn new(socket: UnixStream, policy: &Policy, is_ahead: bool) -> Self {
         let handoff = Handoff { policy: policy.clone(), leaf: Leaf::FIRST };
         let (forks, first, kernels) = (0, None, Vec::new());
         let mut zygote = Self { socket, is_open: true, handoff, forks, first, kernels };
         // An error is found when the kernel is needed.
-        zygote.first = zygote.request_fork().ok();
+        zygote.first = zygote.request_fork(is_ahead).ok();
         zygote
     }
 
@@ -93,7 +93,7 @@ impl ZygoteClient {
         }
         let PendingFork { fork, child } = match first {
             Some(pending) => pending,
-            None => self.request_fork()?,
+            None => self.request_fork(false)?,
         };
         self.hand_over(&child, context, namespaces, fds)?;
         let pidfd = recv_joined(&child)?;
@@ -102,10 +102,10 @@ impl ZygoteClient {
         Ok(())
     }
 
-    fn request_fork(&mut self) -> Result<PendingFork, Failure> {
+    fn request_fork(&mut self, is_ahead: bool) -> Result<PendingFork, Failure> {
         let (child, theirs) = UnixStream::pair().or_failure("make a socket for a fork")?;
         self.forks += 1;
-        let message = ToZygote::Fork(self.forks);
+        let message = ToZygote::Fork { number: self.forks, is_ahead };
         stream::send_with(&self.socket, &message, &[theirs], MAX_SMALL_FRAME_BYTES)
             .or_failure("ask for a fork")?;
         Ok(PendingFork { fork: self.forks, child })

@@ -37,7 +37,10 @@ pub(crate) struct ForkedChild {
 /// Whom it has its session from.
 #[derive(Debug)]
 pub(super) enum Source {
-    Launcher(UnixStream),
+    Launcher {
+        launcher: UnixStream,
+        is_ahead: bool,
+    },
     /// It is a spare: the zygote sends it a launcher's socket some time.
     Zygote(UnixStream),
 }
@@ -57,18 +60,22 @@ impl ForkedChild {
         pid_sender: UnixStream,
         started_with: StartedWith,
     ) -> io::Result<Self> {
-        let (Source::Launcher(socket) | Source::Zygote(socket)) = &source;
+        let (Source::Launcher { launcher: socket, .. } | Source::Zygote(socket)) = &source;
         table.close_all_but(&[socket.as_fd(), pid_sender.as_fd()])?;
         let name = prctl::get_name()?;
         let child = Self { table, source, pid_sender, started_with, name };
-        if child.is_spare() {
+        if matches!(child.source, Source::Zygote(_)) {
             prctl::set_name(SPARE)?;
         }
         Ok(child)
     }
 
-    pub(crate) const fn is_spare(&self) -> bool {
-        matches!(self.source, Source::Zygote(_))
+    /// Whether nobody waits for it, so that it may rehearse its first execution.
+    pub(crate) const fn is_ahead(&self) -> bool {
+        match self.source {
+            Source::Launcher { is_ahead, .. } => is_ahead,
+            Source::Zygote(_) => true,
+        }
     }
 
     /// Joins the session, and becomes its kernel once the launcher says so: confined for good, every
@@ -78,7 +85,7 @@ impl ForkedChild {
     pub(crate) fn become_kernel(self) -> Vec<Vec<u8>> {
         let Self { table, source, pid_sender, started_with, name } = self;
         let launcher = match source {
-            Source::Launcher(launcher) => launcher,
+            Source::Launcher { launcher, .. } => launcher,
             Source::Zygote(zygote) => {
                 await_request(zygote, &name).unwrap_or_else(|_| sys::exit_now(0))
             }

@@ -64,6 +64,7 @@ enum Purpose {
         launcher: LauncherId,
         fork: ForkNumber,
         request: UnixStream,
+        is_ahead: bool,
     },
     /// Two ends of one socket.
     Spare {
@@ -218,9 +219,9 @@ impl ZygoteServer {
     fn recv(&mut self, launcher: LauncherId) -> io::Result<()> {
         let Some(socket) = self.launchers.get(&launcher) else { return Ok(()) };
         match stream::receive_with::<ToZygote>(socket, MAX_SMALL_FRAME_BYTES) {
-            Ok((ToZygote::Fork(fork), fds)) => {
+            Ok((ToZygote::Fork { number: fork, is_ahead }, fds)) => {
                 if let Some(request) = fds.into_iter().next().map(UnixStream::from) {
-                    self.give(launcher, fork, request)?;
+                    self.give(launcher, fork, request, is_ahead)?;
                 }
             }
             Err(_) => {
@@ -237,6 +238,7 @@ impl ZygoteServer {
         launcher: LauncherId,
         fork: ForkNumber,
         request: UnixStream,
+        is_ahead: bool,
     ) -> io::Result<()> {
         self.wants_spare = true;
         let taken = self.spare.take().filter(|spare| {
@@ -247,7 +249,7 @@ impl ZygoteServer {
                 self.joining.push(Joining { launcher, fork, pid_receiver });
             }
             None => {
-                let purpose = Purpose::Kernel { launcher, fork, request };
+                let purpose = Purpose::Kernel { launcher, fork, request, is_ahead };
                 self.next = Some(NextFork::new(purpose)?);
             }
         }
@@ -313,7 +315,9 @@ impl ZygoteServer {
         let NextFork { purpose, pid_receiver, pid_sender } = next?;
         std::mem::forget(pid_receiver);
         let source = match purpose {
-            Purpose::Kernel { request, .. } => Source::Launcher(request),
+            Purpose::Kernel { request: launcher, is_ahead, .. } => {
+                Source::Launcher { launcher, is_ahead }
+            }
             Purpose::Spare { ours, theirs } => {
                 std::mem::forget(ours);
                 Source::Zygote(theirs)

@@ -130,7 +130,11 @@ impl Session {
         let Launcher { pid: launcher, socket, lifeline } = launcher;
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let program = program_file(&std::mem::take(&mut policy.interpreter.program));
-        let launch = LaunchOrder::Start(Launch { protocol_version: PROTOCOL_VERSION, policy });
+        let launch = LaunchOrder::Start(Launch {
+            protocol_version: PROTOCOL_VERSION,
+            policy,
+            is_ahead: false,
+        });
         let mut given = vec![program];
         given.extend(scope.into_iter().flat_map(|scope| scope.leaf("context-0-0")));
         send_with(&socket, &launch, &given, MAX_FRAME_BYTES).unwrap();

@@ -67,7 +67,7 @@ impl Session {
     ) -> Result<Self, String> {
         prepared.interpreter.program.clear();
         let launcher = fork_launcher(None);
-        let order = Launch { protocol_version: PROTOCOL_VERSION, policy: prepared };
+        let order = Launch { protocol_version: PROTOCOL_VERSION, policy: prepared, is_ahead: true };
         send(&launcher.socket, &LaunchOrder::Prepare(order), MAX_FRAME_BYTES).unwrap();
         keeper(launcher.until_child());
         Self::launch_by(launcher, policy, None)

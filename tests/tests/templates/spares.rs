@@ -166,3 +166,29 @@ fn its_kernel_is_as_one_that_was_forked_for_its_session() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     daemon.stop_and_check();
 }
+
+/// Pages that its kernel has copied, or looked at for the first time, since it has its session.
+fn page_faults(session: &Session<'_>) -> u64 {
+    session.value("__import__('resource').getrusage(0).ru_minflt").parse().unwrap()
+}
+
+/// Nobody waits for them, whether there is a spare or not.
+#[test]
+fn kernels_of_a_pool_rehearse_too() {
+    let pool = template(&[], "").config("environments.default", "pool_size = 3").start();
+    wait::until_true("sessions in the pool", || pool.environment()["pool"]["ready"] == 3);
+    let pooled = [pool.session(), pool.session(), pool.session()];
+    let daemon = template(&[], "").start();
+    let spare = daemon.until_spare();
+    send(&spare, Signal::SIGKILL);
+    wait::until_true("its end", || !spare.is_alive());
+    let control = daemon.session();
+    assert!(control.is_forked());
+    let most = page_faults(&control) * 2 / 3;
+    for session in &pooled {
+        let found = page_faults(session);
+        assert!(found < most, "{found}, of {most} at most");
+    }
+    pool.stop_and_check();
+    daemon.stop_and_check();
+}

@@ -30,6 +30,9 @@ pub struct Launch {
     pub protocol_version: u32,
     /// The session's.
     pub policy: Policy,
+    /// Whether nobody has asked for the session yet. Its first kernel may then take the time to do what spares its
+    /// first execution some.
+    pub is_ahead: bool,
 }
 
 /// Number of a process that the agent asked the launcher for, within its session, never reused.

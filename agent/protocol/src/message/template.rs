@@ -64,7 +64,12 @@ pub type ForkNumber = u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToZygote {
     /// Fork a kernel. With this goes the socket for its [`Handoff`].
-    Fork(ForkNumber),
+    Fork {
+        /// Identifies the kernel.
+        number: ForkNumber,
+        /// As in [`super::Launch`].
+        is_ahead: bool,
+    },
 }
 
 /// Zygote to launcher.

@@ -182,8 +182,11 @@ async fn prepare(
     }
     let policy = Policy { ids: lease.as_ref().map(Lease::ids), ..policy };
     let launcher = launchers.fork().await.map_err(io::Error::other)?;
-    let order =
-        LaunchOrder::Prepare(Launch { protocol_version: PROTOCOL_VERSION, policy: policy.clone() });
+    let order = LaunchOrder::Prepare(Launch {
+        protocol_version: PROTOCOL_VERSION,
+        policy: policy.clone(),
+        is_ahead: true,
+    });
     let given: Vec<_> = namespace.into_iter().collect();
     let launcher = launcher.ordered(&order, &given).await?;
     Ok(Prepared { launcher, lease, policy })

@@ -78,12 +78,14 @@ impl LaunchContext {
     }
 }
 
-/// The name of a session's scope in the cgroup tree.
+/// Which session is launched.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ScopeName<'a> {
+pub(super) struct NewSession<'a> {
     pub(super) tenant: &'a str,
-    /// Unique among the tenant's.
+    /// Unique among the tenant's, for instance in the cgroup tree.
     pub(super) name: &'a str,
+    /// Whether nobody has asked for it yet.
+    pub(super) is_ahead: bool,
 }
 
 /// What belongs to a session until it is gone.
@@ -160,20 +162,20 @@ impl Resources {
 
 /// Starts the processes and sends the policy.
 pub(super) async fn launch(
-    scope_name: ScopeName<'_>,
+    new: NewSession<'_>,
     policy: Policy,
     context: &LaunchContext,
 ) -> Result<(Channel, Resources), Failure> {
     for _ in 0..FORKS_TRIED {
-        let (channel, mut resources) = try_launch(scope_name, policy.clone(), context).await?;
+        let (channel, mut resources) = try_launch(new, policy.clone(), context).await?;
         if resources.launched.begun().await {
             return Ok((channel, resources));
         }
-        tracing::warn!(session = scope_name.name, "no launcher was forked: trying once more");
+        tracing::warn!(session = new.name, "no launcher was forked: trying once more");
         resources.tear_down(&*context.backend).await;
     }
     // Whatever is wrong, the launcher's socket says it.
-    try_launch(scope_name, policy, context).await
+    try_launch(new, policy, context).await
 }
 
 /// How often a launch is repeated whose launcher was not forked: what was wrong with its fork server
@@ -181,7 +183,7 @@ pub(super) async fn launch(
 const FORKS_TRIED: u32 = 1;
 
 async fn try_launch(
-    scope_name: ScopeName<'_>,
+    new: NewSession<'_>,
     policy: Policy,
     context: &LaunchContext,
 ) -> Result<(Channel, Resources), Failure> {
@@ -191,13 +193,13 @@ async fn try_launch(
     let policy = Policy { stores: mounts, ..policy };
     // The launcher starts while its session is prepared, and then waits for the policy.
     let spec = LaunchSpec {
-        session_id: scope_name.name.to_owned(),
+        session_id: new.name.to_owned(),
         policy: policy.clone(),
         ids: context.ids.clone(),
     };
     let launched = context.backend.launch(spec).await;
     let launched = launched.map_err(|error| failure(None, "start the launcher", &error))?;
-    let (name, stores) = (scope_name.name.to_owned(), context.stores.clone());
+    let (name, stores) = (new.name.to_owned(), context.stores.clone());
     let mut resources = Resources {
         name,
         launched,
@@ -209,7 +211,7 @@ async fn try_launch(
         template: None,
         memory: None,
     };
-    match equip(scope_name, policy, context, &mut resources).await {
+    match equip(new, policy, context, &mut resources).await {
         Ok(channel) => Ok((channel, resources)),
         Err(failure) => {
             resources.tear_down(&*context.backend).await;
@@ -219,7 +221,7 @@ async fn try_launch(
 }
 
 async fn equip(
-    scope_name: ScopeName<'_>,
+    new: NewSession<'_>,
     policy: Policy,
     context: &LaunchContext,
     resources: &mut Resources,
@@ -229,11 +231,11 @@ async fn equip(
     let (mut host, policy) = if tree.is_none() && ids.is_none() && workdirs.is_none() {
         (HostParts { lease, ..HostParts::default() }, Ok(policy))
     } else {
-        let (tenant, name) = (scope_name.tenant.to_owned(), scope_name.name.to_owned());
+        let (tenant, name) = (new.tenant.to_owned(), new.name.to_owned());
         let context = context.clone();
         let making = spawn_blocking(move || {
             let mut host = HostParts { lease, ..HostParts::default() };
-            let policy = host.make(ScopeName { tenant: &tenant, name: &name }, policy, &context);
+            let policy = host.make(&tenant, &name, policy, &context);
             (host, policy)
         });
         making.await.map_err(|error| internal(&error.to_string()))?
@@ -267,7 +269,11 @@ async fn equip(
         resources.memory = memory;
         alongside.push(socket);
     }
-    let launch = LaunchOrder::Start(Launch { protocol_version: PROTOCOL_VERSION, policy });
+    let launch = LaunchOrder::Start(Launch {
+        protocol_version: PROTOCOL_VERSION,
+        policy,
+        is_ahead: new.is_ahead,
+    });
     channel
         .send_with(&launch, alongside)
         .map_err(|error| failure(None, "send the policy", &error))?;
@@ -290,17 +296,17 @@ impl HostParts {
     /// lowered waits until the kernel has reclaimed memory ([`Tree::hold`]).
     fn make(
         &mut self,
-        scope_name: ScopeName<'_>,
+        tenant: &str,
+        name: &str,
         mut policy: Policy,
         context: &LaunchContext,
     ) -> Result<Policy, Failure> {
         if policy.plan.applies(Layer::Cgroup)
             && let Some(tree) = &context.tree
         {
-            let scope =
-                tree.make_scope(scope_name.tenant, scope_name.name, &policy.limits).map_err(
-                    |error| failure(Some(Layer::Cgroup), "make the session's scope", &error),
-                )?;
+            let scope = tree.make_scope(tenant, name, &policy.limits).map_err(|error| {
+                failure(Some(Layer::Cgroup), "make the session's scope", &error)
+            })?;
             policy.cgroup = Some(scope.placement());
             let scope = self.scope.insert(Arc::new(scope));
             let leaf = scope.leaf_files(Leaf::FIRST);

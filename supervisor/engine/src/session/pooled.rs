@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::message::{Failure, Origin};
 
-use super::launch::{self, LaunchContext, LaunchPlan, ScopeName};
+use super::launch::{self, LaunchContext, LaunchPlan, NewSession};
 use super::processes::SessionProcesses;
 
 /// Begins the names of such sessions' scopes. No session's id has a full stop in it, so that no
@@ -37,8 +37,8 @@ impl PooledSession {
         let LaunchPlan { policy, context } = plan;
         let limits = policy.limits.clone();
         let name = format!("{NAME_PREFIX}{}", uuid::Uuid::new_v4().simple());
-        let mut processes =
-            SessionProcesses::launch(ScopeName { tenant, name: &name }, policy, &context).await?;
+        let new = NewSession { tenant, name: &name, is_ahead: true };
+        let mut processes = SessionProcesses::launch(new, policy, &context).await?;
         let ready = tokio::select! {
             ready = processes.first_kernel(&limits) => ready,
             why = until => Err(launch::internal(why)),

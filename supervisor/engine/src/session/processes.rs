@@ -12,7 +12,7 @@ use vivarium_protocol::sequence::Sequence;
 use super::actor::Accounting;
 use super::cause::{self, Evidence};
 use super::channel::Channel;
-use super::launch::{self, LaunchContext, Resources, ScopeName};
+use super::launch::{self, LaunchContext, NewSession, Resources};
 use crate::backend::Backend;
 
 #[derive(Debug)]
@@ -28,11 +28,11 @@ pub(super) struct SessionProcesses {
 impl SessionProcesses {
     /// Starts the processes, without waiting for a kernel.
     pub(super) async fn launch(
-        scope_name: ScopeName<'_>,
+        new: NewSession<'_>,
         policy: Policy,
         context: &LaunchContext,
     ) -> Result<Self, Failure> {
-        let (channel, resources) = launch::launch(scope_name, policy, context).await?;
+        let (channel, resources) = launch::launch(new, policy, context).await?;
         // Only now, when the launcher has its policy: nobody waits for this.
         let scope = resources.scope.as_deref();
         let accounting = scope.map(|scope| Accounting::of(scope, Leaf::FIRST)).unwrap_or_default();

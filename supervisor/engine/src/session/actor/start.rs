@@ -7,7 +7,7 @@ use vivarium_protocol::leaf::FIRST_CONTEXT;
 
 use super::{Actor, end};
 use crate::session::deadlines::Awaited;
-use crate::session::launch::{LaunchPlan, ScopeName};
+use crate::session::launch::{LaunchPlan, NewSession};
 use crate::session::pooled::PooledSession;
 use crate::session::processes::SessionProcesses;
 use crate::session::{Adjustable, Identity, Session, Timing, audited};
@@ -30,7 +30,8 @@ pub fn spawn(
         let Identity { tenant, id, .. } = &own.identity;
         let turn = context.turns.wait(tenant).await;
         tokio::spawn(turn.keep_until_started(Arc::clone(&own)));
-        match SessionProcesses::launch(ScopeName { tenant, name: id }, policy, &context).await {
+        let new = NewSession { tenant, name: id, is_ahead: false };
+        match SessionProcesses::launch(new, policy, &context).await {
             Ok(processes) => {
                 own.set_scope(&processes);
                 let mut actor = Actor::new(Arc::clone(&own), processes, context);
