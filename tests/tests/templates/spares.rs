@@ -117,8 +117,8 @@ gc.unfreeze()
 modules = [it for it in gc.get_objects() if type(it) is type(sys) and it.__name__]
 parts = {it.__name__ for it in modules if sys.modules.get(it.__name__) is not it}
 gc.freeze()
-# Numbers of processes and threads, a buffer, and this code's own variables.
-MOVES = ('wire.chunk', 'guard.State.pid', 'guard.State.thread', 'variables.NAMESPACE')
+# Numbers of processes and threads, a buffer, how much a read found, and this code's own variables.
+MOVES = ('wire.chunk', 'wire.State.read_counts', 'guard.State.pid', 'guard.State.thread', 'variables.NAMESPACE')
 look = {}
 for module in modules:
     if module.__name__ in parts:
