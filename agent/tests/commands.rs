@@ -306,9 +306,13 @@ fn signals_reach_the_process_group_of_a_command_and_no_other() {
 #[test]
 fn the_output_of_a_command_that_is_held_waits() {
     let mut session = Session::launch(policy()).unwrap();
-    let held = session.start_shell("echo first; yes | head -c 300000; echo", b"");
+    let held = session.start_shell(
+        "echo first; until [ -e go ]; do sleep 0.01; done; yes | head -c 300000; echo",
+        b"",
+    );
     session.wait_for_output();
     session.send(&ToAgent::Hold { execution: held, held: true });
+    let _told = session.shell("touch go");
     // The control: another goes on meanwhile, and this one waits for its pipe.
     assert_eq!(session.shell("yes | head -c 300000 | wc -c").text().0.trim(), "300000");
     assert!(!session.is_over(held));

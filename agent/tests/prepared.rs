@@ -16,13 +16,17 @@ use vivarium_protocol::policy::Policy;
 /// The user namespace of a session, and the one that was prepared.
 fn namespaces(prepared: Policy, policy: Policy) -> (String, String) {
     let mut ahead = String::new();
+    let mut kept = None;
     let note = |keeper: Pid| {
         let link = format!("/proc/{keeper}/ns/user");
-        ahead = fs::read_link(link).unwrap().display().to_string();
+        ahead = fs::read_link(&link).unwrap().display().to_string();
+        // Its number is no other's for as long as it is open.
+        kept = fs::File::open(link).ok();
     };
     let mut session = Session::launch_prepared(prepared, policy, note).unwrap();
     let look = session.execute("__import__('os').readlink('/proc/self/ns/user')");
     assert_eq!(session.execute("1 + 1").repr.as_deref(), Some("2"));
+    drop(kept);
     (look.repr.unwrap().trim_matches('\'').to_owned(), ahead)
 }
 

@@ -222,7 +222,14 @@ impl Daemon {
     #[must_use]
     pub fn descendants(&self) -> Vec<Process> {
         let mut all = self.processes();
-        all.retain(|process| ![FORK_SERVER, SPARE].contains(&process.name.as_str()));
+        let own =
+            all.iter().filter(|one| one.parent == self.pid() && start_mode::is_interpreter(one));
+        let templates: Vec<_> = own.map(|one| one.pid).collect();
+        all.retain(|process| {
+            // A spare is called as its template is until it has another name.
+            ![FORK_SERVER, SPARE].contains(&process.name.as_str())
+                && (!templates.contains(&process.parent) || process.is_in_session())
+        });
         all
     }
 

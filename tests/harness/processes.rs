@@ -1,11 +1,12 @@
 //! Processes of the host, as /proc tells of them.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-/// One process. Start time and pid together are never used twice.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// One process. Start time and pid together are never used twice, and are all that is compared.
+#[derive(Debug, Clone)]
 pub struct Process {
     /// Its pid.
     pub pid: i32,
@@ -17,6 +18,26 @@ pub struct Process {
     pub state: char,
     /// When it was started, in clock ticks since boot.
     pub started: u64,
+}
+
+impl PartialEq for Process {
+    fn eq(&self, other: &Self) -> bool {
+        (self.pid, self.started) == (other.pid, other.started)
+    }
+}
+
+impl Eq for Process {}
+
+impl PartialOrd for Process {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Process {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.pid, self.started).cmp(&(other.pid, other.started))
+    }
 }
 
 impl Process {
@@ -40,6 +61,14 @@ impl Process {
     #[must_use]
     pub fn is_alive(&self) -> bool {
         Self::find(self.pid).is_some_and(|now| now.started == self.started && now.state != 'Z')
+    }
+
+    /// Whether it is in a process namespace other than ours: proc_pid_status(5), `NSpid`.
+    #[must_use]
+    pub fn is_in_session(&self) -> bool {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        line.is_some_and(|line| line.split_whitespace().count() > 1)
     }
 
     /// The number on a line of /proc/PID/status, such as `VmRSS`, in its own unit.

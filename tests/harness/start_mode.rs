@@ -220,6 +220,11 @@ pub(crate) fn is_plain(spec: &Value) -> bool {
     ["limits", "env", "network"].iter().all(|key| spec.get(key).is_none())
 }
 
+/// Whether a child of the daemon is a template.
+pub(crate) fn is_interpreter(process: &Process) -> bool {
+    is_python(process) || process.name == "vivarium-wasm"
+}
+
 fn is_python(process: &Process) -> bool {
     process.name.starts_with("python")
 }

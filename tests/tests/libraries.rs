@@ -118,7 +118,7 @@ fn threads_and_loops() {
          \x20   w.write(b'echo\\n'); line = await r.readline(); server.close(); return line\nasyncio.run(main()) == b'echo\\n'",
         "import asyncio\nprocess = await asyncio.create_subprocess_exec('echo', 'hi', stdout=asyncio.subprocess.PIPE)\n(await process.communicate())[0] == b'hi\\n'",
         "import asyncio\nawait asyncio.to_thread(sum, [1, 2]) == 3",
-        "import signal, time\nhit = []\nsignal.signal(signal.SIGALRM, lambda *_: hit.append(1)); signal.setitimer(signal.ITIMER_REAL, 0.01); signal.pause()\nhit == [1]",
+        "import signal, time\nhit = []\nsignal.signal(signal.SIGALRM, lambda *_: hit.append(1)); signal.setitimer(signal.ITIMER_REAL, 0.01)\nwhile not hit: time.sleep(0.001)\nhit == [1]",
         "import queue, sched, time, select\ns = sched.scheduler(); out = []; s.enter(0, 1, out.append, (1,)); s.run(); out == [1]",
     ]);
 }

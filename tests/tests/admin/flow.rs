@@ -96,9 +96,10 @@ fn tokens_are_replaced_and_work_is_drained_without_losing_any() {
     assert_eq!(outcome(&mut first)["status"], "ok");
 
     // One runs, one waits for its turn, and one for somebody.
-    let until_told = "import time\ntry:\n    time.sleep(600)\nexcept KeyboardInterrupt:\n    pass";
+    let until_told = "import time\ntry:\n    print('on', flush=True)\n    time.sleep(600)\nexcept KeyboardInterrupt:\n    pass";
     let mut running = begin(&at, &new, &json!({"code": until_told, "timeout_ms": 600_000}));
     running.expect("started");
+    running.expect("stdout");
     let mut waiting = begin(&at, &new, &json!({"code": "print('third')"}));
     let asks = json!({"code": "print('fourth')", "approval": {"executions": "ask"}});
     let mut asking = begin(&at, &new, &asks);

@@ -99,6 +99,9 @@ fn with_go_on_everything_runs_and_what_is_lost_is_counted() {
     let at = small.log();
     let daemon = setup(&at, "on_full = \"go_on\"\ncapture_code = true").start();
     let session = daemon.session_with(&json!({"id": "s"}));
+    wait::until_true("the session in the log", || {
+        !of_event(&lines(&at), "session_created").is_empty()
+    });
     small.fill();
     let filling = format!("# {}", "x".repeat(8_000));
     for _ in 0..20 {

@@ -203,7 +203,7 @@ fn a_client_that_goes_away_leaves_the_call_to_others_unless_it_is_to_end() {
 
 #[test]
 fn a_daemon_that_stops_ends_calls() {
-    let daemon = Setup::default().config("session", "exec_timeout = \"1s\"").start();
+    let daemon = Setup::default().config("session", "exec_timeout = \"5s\"").start();
     let session = daemon.session();
     let mut events = start(&session, "tools.echo()");
     events.expect("call");

@@ -47,13 +47,13 @@ fn timeouts_are_deadlines() {
         let time = |name: &str| native[name].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
         time("deadline").duration_since(time("created_at")).as_secs()
     };
-    assert!((595..=605).contains(&secs()), "{}", secs());
+    assert!((580..=660).contains(&secs()), "{}", secs());
     let set = |rest: &str, timeout: u64| {
         let answer = api.ask("POST", &format!("{path}/{rest}"), Some(&json!({"timeout": timeout})));
         assert!(answer.status < 300, "{answer:?}");
     };
     set("connect", 60);
-    assert!((595..=605).contains(&secs()), "{}", secs());
+    assert!((580..=660).contains(&secs()), "{}", secs());
     set("connect", 1200);
     assert!(secs() > 1190, "{}", secs());
     set("timeout", 300);

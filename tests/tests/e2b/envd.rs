@@ -91,6 +91,12 @@ fn a_process_is_written_to_listed_and_killed_beside_others() {
     .collect();
     let answer = sandbox.stream_of("process.Process/StreamInput", &stream);
     assert_eq!(super::messages(&answer.body), (vec![json!({})], json!({})));
+    let mut echoed = String::new();
+    while echoed.len() < 2 {
+        let mut told = client.chunk().unwrap();
+        echoed += &text(&serde_json::from_slice(&told.split_off(5)).unwrap(), "stdout");
+    }
+    assert_eq!(echoed, "ab");
     // Code does not wait for it.
     assert_eq!(sandbox.lines("6*7")[1]["text"], "42");
     let kill = json!({"process": {"pid": pid}, "signal": "SIGNAL_SIGKILL"});
@@ -100,7 +106,6 @@ fn a_process_is_written_to_listed_and_killed_beside_others() {
         rest.extend(chunk);
     }
     let (events, _) = super::messages(&rest);
-    assert_eq!(printed(&events, "stdout"), "ab");
     assert_eq!(events.last().unwrap()["event"]["end"]["status"], "signal: killed");
     let again = sandbox.call("process.Process/SendSignal", &kill);
     assert_eq!((again.status, &again.json()["code"]), (404, &json!("not_found")));

@@ -53,7 +53,7 @@ impl Api {
 
     #[track_caller]
     fn create(&self, more: &Value) -> Sandbox {
-        let mut spec = json!({"templateID": "base", "timeout": 60});
+        let mut spec = json!({"templateID": "base", "timeout": 600});
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let answer = self.ask("POST", "/v2/sandboxes", Some(&spec));
         assert_eq!(answer.status, 201, "{answer:?}");

@@ -1,6 +1,7 @@
 //! Servers of a sandbox, by the headers and by the name of the host, each with a token.
 
 use serde_json::{Value, json};
+use vivarium_tests::Daemon;
 use vivarium_tests::http::{Client, Response};
 
 use super::{Api, DAEMON, Sandbox};
@@ -29,9 +30,8 @@ server = http.server.ThreadingHTTPServer(('127.0.0.1', 8000), Tells)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 ";
 
-fn serving() -> (Sandbox, Sandbox) {
-    let daemon = DAEMON.hold();
-    let api = Api::of(&daemon, "x");
+fn serving(daemon: &Daemon) -> (Sandbox, Sandbox) {
+    let api = Api::of(daemon, "x");
     let sandbox = api.create(&json!({"allow_internet_access": false}));
     let lines = sandbox.lines(SERVER);
     assert_eq!(lines.last().unwrap()["type"], "end_of_execution", "{lines:?}");
@@ -51,7 +51,8 @@ fn by_host(sandbox: &Sandbox, port: &str, path: &str, token: (&str, &str)) -> Re
 
 #[test]
 fn servers_are_reached_by_headers_and_by_the_hosts_name() {
-    let (sandbox, other) = serving();
+    let daemon = DAEMON.hold();
+    let (sandbox, other) = serving(&daemon);
     for ask in [by_headers, by_host] {
         for name in ["E2B-Traffic-Access-Token", "X-Access-Token"] {
             let token = if name == "X-Access-Token" { &sandbox.envd } else { &sandbox.traffic };

@@ -38,7 +38,7 @@ fn server() -> u16 {
 /// Prints how many bytes so many connections had together, and the codes of refusals. Many are to give
 /// up soon where no more comes; a few are answered, however busy the host is.
 fn take(port: u16, connections: usize) -> String {
-    let timeout = if connections > 2 { 1 } else { 20 };
+    let timeout = if connections > 2 { 5 } else { 20 };
     format!(
         "import os, threading, urllib.request, urllib.error\n\
          os.environ['no_proxy'] = os.environ['NO_PROXY'] = ''\n\

@@ -60,7 +60,8 @@ fn environment_is_built_used_switched_and_removed() {
     drop(request("POST", "/v1/admin/collect").expect_success());
     assert!(exists(&daemon, &first), "a session has it");
     assert_eq!(old.request("DELETE", "", None).status, 204);
-    assert_eq!(request("POST", "/v1/admin/collect").expect_success()["artefacts"], 1);
+    // Whoever collects first, the build's end or this.
+    drop(request("POST", "/v1/admin/collect").expect_success());
     assert!(!exists(&daemon, &first) && exists(&daemon, &second));
     request("DELETE", &format!("{ADMIN}/again")).expect_problem(404, "unknown_environment");
     let gone = json!({"environment": "again"});

@@ -57,9 +57,9 @@ fn an_unused_session_is_suspended_by_itself_and_expires() {
 fn an_unused_session_that_cannot_be_suspended_is_tried_once_and_ends_at_its_idle_timeout() {
     let daemon = images(&[])
         .config("session", "reap_interval = \"50ms\"")
-        .config("images", "suspend_after = \"100ms\"")
+        .config("images", "suspend_after = \"2s\"")
         .start();
-    let session = daemon.session_with(&json!({"id": "a", "idle_timeout_ms": 4000}));
+    let session = daemon.session_with(&json!({"id": "a", "idle_timeout_ms": 6000}));
     let _made = session.execute("import socket; one = socket.socket(socket.AF_UNIX)").ok();
     let state = || session.request("GET", "", None);
     let used = state().json()["last_used_at"].clone();

@@ -61,6 +61,11 @@ fn sleep_once(session: &Session<'_>) {
     assert_eq!(resume(session).expect_success()["state"], "idle");
 }
 
+/// Python's threads end before the system's do.
+const UNTIL_ALONE: &str = "
+import os, time
+while len(os.listdir('/proc/self/task')) > 1: time.sleep(0.001)";
+
 /// A session of this id.
 #[track_caller]
 fn session_named<'d>(daemon: &'d Daemon, id: &str) -> Session<'d> {

@@ -4,7 +4,6 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use vivarium_tests::host::{self, Requirement};
@@ -27,12 +26,16 @@ pub(crate) fn stock() -> tempfile::TempDir {
 }
 
 /// A daemon whose sessions may have network `trusted`, and reach nothing by it but packages.
+/// On a host that is busy.
+pub(crate) const PIP_MAY_TAKE: &str = "exec_timeout = \"5m\"";
+
 fn setup(interpreter: &Path, packages: &str) -> Setup {
     Setup::default()
         .config("environments.default", &format!("interpreter = \"{}\"", interpreter.display()))
         .config("sandbox", "allowed_networks = [\"none\", \"loopback\", \"trusted\"]")
         .config("egress", "allow_addresses = [\"127.0.0.1\"]")
         .config("packages", packages)
+        .config("session", PIP_MAY_TAKE)
 }
 
 pub(crate) fn trusted(daemon: &Daemon) -> Session<'_> {
@@ -163,11 +166,10 @@ fn without_a_source_or_with_a_wrong_one_pip_says_so_at_once() {
     ] {
         let daemon = setup(Path::new("/usr/bin/python3"), packages).start();
         let session = trusted(&daemon);
-        let began = Instant::now();
         let done = session.execute("%pip install tiny\n_exit_code").ok();
         assert_eq!(done.result(), "1", "{done}");
         assert!(done.stderr().contains(expected), "{done}");
-        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        assert!(!done.to_string().contains("Retrying"), "{done}");
         daemon.stop_and_check();
     }
     // A login in the URL would be shown by `config show`; one by a file has to be encrypted.

@@ -8,6 +8,7 @@ use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::start_mode::StartMode;
 use vivarium_tests::{Daemon, Session, Setup, program};
 
+use crate::gate::PIP_MAY_TAKE;
 use crate::{raises, run, wheels};
 
 /// Every way to run pip, in code.
@@ -21,7 +22,7 @@ const WAYS: [&str; 5] = [
 
 fn of(interpreter: &Path) -> Daemon {
     let line = format!("interpreter = \"{}\"", interpreter.display());
-    Setup::default().config("environments.default", &line).start()
+    Setup::default().config("environments.default", &line).config("session", PIP_MAY_TAKE).start()
 }
 
 /// Installs, upgrades and removes a wheel in each of these ways, each in a session of its own.

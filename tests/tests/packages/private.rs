@@ -14,7 +14,7 @@ use vivarium_tests::tenants::{RELOADED, reload};
 use vivarium_tests::tls::{authority, server_config};
 use vivarium_tests::{Daemon, Setup, program, wait};
 
-use crate::gate::{stock, trusted_spec};
+use crate::gate::{PIP_MAY_TAKE, stock, trusted_spec};
 use crate::upstream::{Private, Upstream, sha256};
 use crate::wheels;
 
@@ -100,6 +100,7 @@ fn a_private_index_serves_sessions_and_builds_which_never_have_its_login() {
         .config("egress", &gates.lines())
         .config("packages", &packages)
         .config("builds", &format!("uv = {:?}", path("uv")))
+        .config("session", PIP_MAY_TAKE)
         .start();
 
     // What is imported already, and comes from a template: an upgrade, which a reset brings.

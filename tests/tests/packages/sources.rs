@@ -5,6 +5,7 @@ use serde_json::json;
 use vivarium_tests::host::{self, Requirement};
 use vivarium_tests::{Daemon, Setup, program};
 
+use crate::gate::PIP_MAY_TAKE;
 use crate::{raises, run, wheels};
 
 /// A daemon with a directory of wheels for its sessions: `app` needs `tiny`, of which there are two versions.
@@ -22,6 +23,7 @@ fn with_wheels() -> (Daemon, tempfile::TempDir) {
     );
     let daemon = Setup::default()
         .config("environments.default", &lines)
+        .config("session", PIP_MAY_TAKE)
         .env("PIP_FIND_LINKS", &path.to_string())
         .env("UV_FIND_LINKS", &path.to_string())
         .start();

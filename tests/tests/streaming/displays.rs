@@ -103,7 +103,7 @@ fn check(events: &[Event]) {
 
 /// More than a megabyte of events is to be compared.
 fn setup() -> Setup {
-    Setup::default().config("session", "event_buffer_bytes = 16777216")
+    Setup::default().config("session", "event_buffer_bytes = 16777216\nexec_timeout = \"5m\"")
 }
 
 #[test]

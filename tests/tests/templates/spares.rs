@@ -31,7 +31,7 @@ fn each_kernel_takes_it_and_another_follows() {
         );
         assert!(session.is_forked());
         let next = until_another(&daemon, &spare);
-        assert!(!spare.is_alive(), "the spare is there beside the kernel that it became");
+        wait::until_true("the end of the one that became the kernel", || !spare.is_alive());
         spare = next;
         let _left = session.execute("x = 1; x").ok();
         // A kernel of the pool, one by a reset, and one after a death.
@@ -147,6 +147,7 @@ fn its_kernel_is_as_one_that_was_forked_for_its_session() {
         let spare = daemon.until_spare();
         if !is_spare {
             send(&spare, Signal::SIGKILL);
+            wait::until_true("its end", || !spare.is_alive());
         }
         let session = daemon.session();
         looks.push(session.execute(LOOK).ok().printed_json());

@@ -92,9 +92,9 @@ def last():
     print('last registered')
     raise ValueError('in an exit function')
 atexit.register(last)
-did = threading.Event()
+begun, did = threading.Event(), threading.Event()
 def work():
-    time.sleep(0.1)
+    begun.wait()
     import beside
     print('thread', beside.NAME, flush=True)
     did.set()
@@ -102,6 +102,7 @@ threading.Thread(target=work).start()
 threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 ThreadPoolExecutor(1).submit(lambda: (did.wait(), print('pool', flush=True)))
 print('main', flush=True)
+begun.set()
 ";
     let exits = [("", 0), ("sys.exit(3)", 3), ("raise KeyError('x')", 1)];
     for (exit, code) in exits {
