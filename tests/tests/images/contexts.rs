@@ -94,7 +94,8 @@ fn what_cannot_be_saved_of_a_context_is_named_and_all_go_on() {
     let problem = refused.json();
     assert_eq!((refused.status, &problem["code"]), (409, &json!("not_imageable")), "{problem}");
     assert!(problem["detail"].as_str().unwrap().contains("its context \"c\""), "{problem}");
-    let _ended = execute(&session, "c", &format!("end.set(); t.join()\n{UNTIL_ALONE}")).ok();
+    let _ended =
+        execute(&session, "c", &format!("end.set(); t.join()\n{}", crate::UNTIL_ALONE)).ok();
     // One that runs code is waited for by the client, as of any session.
     let mut running = waiting(&session);
     let busy = suspend(&session);

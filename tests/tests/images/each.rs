@@ -102,7 +102,7 @@ fn what_cannot_be_saved_runs_on_without_a_checkpoint() {
     assert_eq!(session.value("1 + 1"), "2");
     assert_eq!(names(&session), Vec::<String>::new());
     assert_eq!(daemon.metric("vivarium_suspend_refusals_total{reason=\"threads\"}"), Some(2));
-    let ended = session.execute(&format!("end.set(); thread.join()\n{UNTIL_ALONE}")).ok();
+    let ended = session.execute(&format!("end.set(); thread.join()\n{}", crate::UNTIL_ALONE)).ok();
     assert_eq!(names(&session), [after(&ended)]);
     daemon.stop_and_check();
 }
