@@ -95,6 +95,7 @@ atexit.register(last)
 begun, did = threading.Event(), threading.Event()
 def work():
     begun.wait()
+    time.sleep(0.5) # until the program has ended
     import beside
     print('thread', beside.NAME, flush=True)
     did.set()
