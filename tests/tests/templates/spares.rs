@@ -14,6 +14,15 @@ fn until_another(daemon: &Daemon, than: &Process) -> Process {
     wait::until("another spare", || daemon.spare().filter(|one| one.pid != than.pid))
 }
 
+/// Kills the template's spare, and waits until it is gone.
+#[track_caller]
+fn kill_spare(daemon: &Daemon) -> Process {
+    let spare = daemon.until_spare();
+    send(&spare, Signal::SIGKILL);
+    wait::until_true("its end", || !spare.is_alive());
+    spare
+}
+
 #[track_caller]
 fn end(session: &Session<'_>) {
     assert_eq!(session.request("DELETE", "", None).status, 204);
@@ -77,9 +86,7 @@ fn one_that_was_killed_is_done_without() {
     let daemon = template(&[], "").start();
     let template = daemon.templates();
     for _ in 0..3 {
-        let spare = daemon.until_spare();
-        send(&spare, Signal::SIGKILL);
-        wait::until_true("its end", || !spare.is_alive());
+        let spare = kill_spare(&daemon);
         let session = daemon.session();
         assert!(session.is_forked());
         assert_eq!(session.value("1 + 1"), "2");
@@ -144,11 +151,7 @@ fn its_kernel_is_as_one_that_was_forked_for_its_session() {
     let daemon = template(&["json"], "").start();
     let mut looks = Vec::new();
     for is_spare in [true, false] {
-        let spare = daemon.until_spare();
-        if !is_spare {
-            send(&spare, Signal::SIGKILL);
-            wait::until_true("its end", || !spare.is_alive());
-        }
+        let spare = if is_spare { daemon.until_spare() } else { kill_spare(&daemon) };
         let session = daemon.session();
         looks.push(session.execute(LOOK).ok().printed_json());
         assert!(session.is_forked());
@@ -180,9 +183,7 @@ fn kernels_of_a_pool_rehearse_too() {
     wait::until_true("sessions in the pool", || pool.environment()["pool"]["ready"] == 3);
     let pooled = [pool.session(), pool.session(), pool.session()];
     let daemon = template(&[], "").start();
-    let spare = daemon.until_spare();
-    send(&spare, Signal::SIGKILL);
-    wait::until_true("its end", || !spare.is_alive());
+    let _killed = kill_spare(&daemon);
     let control = daemon.session();
     assert!(control.is_forked());
     let most = page_faults(&control) * 2 / 3;
