@@ -2,7 +2,9 @@
 
 mod reload;
 
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use sd_notify::NotifyState;
@@ -37,6 +39,12 @@ pub(super) struct Args {
     config: ConfigOptions,
 }
 
+/// One for each four CPUs. The sessions need the others; and where there are two, each event of one wakes the
+/// other as well, to look for work: with one thread on two CPUs a warm execution takes 0.7 of the time.
+fn worker_threads() -> usize {
+    (available_parallelism().map_or(1, NonZero::get) / 4).max(1)
+}
+
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     let host = Host::look();
     let sources = reload::sources(args, host.clone())?;
@@ -50,6 +58,7 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
         .map_err(|error| Failure::new(Exit::Unavailable, &error))?;
     let runtime = Builder::new_multi_thread()
         .enable_all()
+        .worker_threads(worker_threads())
         // Memory is read on such a thread every few seconds, so one always stays. Where there is
         // none and no more can be made (RLIMIT_NPROC, pids.max), `spawn_blocking` panics.
         .thread_keep_alive(Duration::from_secs(60))

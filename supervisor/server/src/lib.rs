@@ -9,6 +9,7 @@ pub mod dialects;
 pub mod doctor;
 pub mod listen;
 pub mod logging;
+mod off_thread;
 pub mod shutdown;
 pub mod startup;
 pub mod tenant_watch;

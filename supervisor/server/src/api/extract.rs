@@ -12,6 +12,7 @@ use vivarium_engine::budget::Reservation;
 use super::auth::Caller;
 use super::body::{Pieces, content_length};
 use super::{Problem, Shared, refused};
+use crate::off_thread::by_size;
 
 /// A request's JSON, and its reservation of the daemon's memory.
 pub(super) struct Json<T>(pub(super) T, pub(super) Reservation);
@@ -59,23 +60,23 @@ pub(super) struct FilePath {
     pub(super) path: String,
 }
 
-impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Shared> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = read_json(&mut parts, body, state).await?;
-        Ok(Self(parse(&body)?, reservation))
+        Ok(Self(parse_any(body).await?, reservation))
     }
 }
 
-impl<T: DeserializeOwned + Default> FromRequest<Shared> for OptionalJson<T> {
+impl<T: DeserializeOwned + Default + Send + 'static> FromRequest<Shared> for OptionalJson<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = read_optional_json(&mut parts, body, state).await?;
-        let value = if body.is_empty() { T::default() } else { parse(&body)? };
+        let value = if body.is_empty() { T::default() } else { parse_any(body).await? };
         Ok(Self(value, reservation))
     }
 }
@@ -272,8 +273,16 @@ pub(super) fn too_large(max: usize) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }
 
+/// As [`parse`], of a body of any size.
+pub(super) async fn parse_any<T>(body: Bytes) -> Result<T, Problem>
+where
+    T: DeserializeOwned + Send + 'static,
+{
+    by_size(body.len(), move || parse(&body)).await
+}
+
 /// Parses a JSON object. Malformed JSON is 400; a bad field is 422 and names the field.
-pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
@@ -285,8 +294,10 @@ pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use futures_util::FutureExt as _;
     use vivarium_api_types::{RunRequest, SessionSpec};
+
+    use super::*;
 
     fn refused<T: DeserializeOwned>(body: &str) -> (u16, String, Option<String>) {
         let problem = parse::<T>(body.as_bytes()).err().unwrap();
@@ -355,6 +366,16 @@ mod tests {
         ] {
             assert_eq!(refused::<RunRequest>(body), data("invalid_field", field), "{body}");
         }
+    }
+
+    #[tokio::test]
+    async fn only_a_large_body_is_waited_for() {
+        let parsed = |len| {
+            let body = format!("{{\"code\": \"{}\"}}", "x".repeat(len));
+            parse_any::<RunRequest>(body.into()).now_or_never().is_some_and(|read| read.is_ok())
+        };
+        assert!(parsed(10_000));
+        assert!(!parsed(1_000_000), "this thread has parsed it");
     }
 
     #[test]

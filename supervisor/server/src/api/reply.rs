@@ -10,6 +10,7 @@ use vivarium_engine::budget::{Reservation, Reserved};
 use vivarium_engine::{Engine, EngineError};
 
 use super::Problem;
+use crate::off_thread::by_size;
 
 /// A larger response waits for room. The smaller ones of all connections together are few bytes.
 pub(super) const LARGE_BYTES: usize = 64 << 10;
@@ -23,10 +24,11 @@ pub(super) async fn json<T: Serialize>(
     engine: &Engine,
     tenant: &str,
     weight_bytes: usize,
-    value: impl FnOnce() -> T,
+    value: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Response, Problem> {
     let mut reservation = room(engine, tenant, weight_bytes).await?;
-    let bytes = serde_json::to_vec(&value()).map_err(|error| {
+    let written = by_size(weight_bytes, || serde_json::to_vec(&value())).await;
+    let bytes = written.map_err(|error| {
         Problem::from(EngineError::Internal(format!("write an answer as JSON: {error}")))
     })?;
     // Escapes may have taken more than the estimate.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::response::Response;
@@ -27,6 +28,7 @@ use vivarium_engine::{
 
 use super::connections::Activity;
 use super::{Problem, Shared, events, extract, reply};
+use crate::off_thread::by_size;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
@@ -99,14 +101,14 @@ pub(super) fn end_with_client(extensions: &Extensions) {
     }
 }
 
-impl<T: DeserializeOwned + Default + Attended> FromRequest<Shared> for Keyed<T> {
+impl<T: DeserializeOwned + Default + Attended + Send + 'static> FromRequest<Shared> for Keyed<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = extract::read_optional_json(&mut parts, body, state).await?;
-        let key = idempotency_key(&parts.headers, &parts.method, &parts.uri, &body)?;
-        let spec = if body.is_empty() { T::default() } else { extract::parse(&body)? };
+        let key = idempotency_key(&parts.headers, &parts.method, &parts.uri, &body).await?;
+        let spec = if body.is_empty() { T::default() } else { extract::parse_any(body).await? };
         if key.is_none() && spec.ends_with_client() {
             end_with_client(&parts.extensions);
         }
@@ -128,16 +130,18 @@ pub(super) struct RunBody<T> {
     pub(super) answer: Answer,
 }
 
-impl<T: DeserializeOwned + Attended + Answered> FromRequest<Shared> for RunBody<T> {
+impl<T: DeserializeOwned + Attended + Answered + Send + 'static> FromRequest<Shared>
+    for RunBody<T>
+{
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = extract::read_json(&mut parts, body, state).await?;
-        let key = idempotency_key(&parts.headers, &parts.method, &parts.uri, &body)?;
+        let key = idempotency_key(&parts.headers, &parts.method, &parts.uri, &body).await?;
         let last_read = events::last_read(&parts.headers)?;
         let is_streamed = events::is_wanted(&parts.headers);
-        let request: T = extract::parse(&body)?;
+        let request: T = extract::parse_any(body).await?;
         if is_streamed || request.ends_with_client() {
             end_with_client(&parts.extensions);
         }
@@ -165,21 +169,25 @@ pub(super) fn replayed(mut response: Response, is_replay: bool) -> Response {
 }
 
 /// The key of a request, with a hash of its method, path and body.
-fn idempotency_key(
+async fn idempotency_key(
     headers: &HeaderMap,
     method: &Method,
     uri: &Uri,
-    body: &[u8],
+    body: &Bytes,
 ) -> Result<Option<IdempotencyKey>, Problem> {
     let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     let path = uri.path_and_query().map_or(uri.path(), |path| path.as_str());
-    let mut hash = Sha256::new();
-    for part in [method.as_str().as_bytes(), path.as_bytes(), body] {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
+    let parts = [Bytes::from(method.to_string()), Bytes::from(path.to_owned()), body.clone()];
+    let hash = move || {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        hash.finalize().into()
+    };
     let key = String::from_utf8_lossy(key.as_bytes());
-    Ok(Some(IdempotencyKey::new(&key, hash.finalize().into())?))
+    Ok(Some(IdempotencyKey::new(&key, by_size(body.len(), hash).await)?))
 }
 
 /// Answers with the outcome or the events of an execution.
@@ -199,7 +207,7 @@ pub(super) async fn respond(
         ResponseMode::Outcome => {
             let outcome = handle.outcome().await?;
             let weight = outcome.weight_bytes() * answer.form.copies();
-            reply::json(engine, tenant, weight, || outcome.in_form(answer.form)).await?
+            reply::json(engine, tenant, weight, move || outcome.in_form(answer.form)).await?
         }
     };
     Ok(replayed(response, is_replay))
@@ -218,13 +226,13 @@ pub(super) async fn respond_round(
         Round::Over => {
             let outcome = handle.outcome().await?;
             let weight = outcome.weight_bytes() * form.copies();
-            reply::json(engine, tenant, weight, || outcome.in_form(form)).await?
+            reply::json(engine, tenant, weight, move || outcome.in_form(form)).await?
         }
         Round::Waiting { execution_id, calls } => {
             let weight = calls.iter().map(|call| call.arguments.as_str().len()).sum();
             let (session_id, status) = (session_id.to_owned(), WaitingStatus::Waiting);
             let waiting = WaitingReply { execution_id, session_id, status, calls };
-            reply::json(engine, tenant, weight, || waiting).await?
+            reply::json(engine, tenant, weight, move || waiting).await?
         }
     };
     Ok(replayed(response, is_replay))

@@ -3,6 +3,7 @@
 //! The tools are those of MCP. An answer is always a success whose text says what went wrong: the
 //! caller passes the text on and drops everything else.
 
+use axum::body::Bytes;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -10,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::held;
 use super::mcp::tools;
 use super::native::{Native, Refusal};
+use crate::off_thread;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,8 +22,8 @@ struct Dispatched {
 }
 
 /// Answers a call of a tool.
-pub async fn respond<N: Native>(native: N, body: &[u8]) -> Response {
-    let Dispatched { name, arguments } = match serde_json::from_slice(body) {
+pub async fn respond<N: Native>(native: N, body: &Bytes) -> Response {
+    let Dispatched { name, arguments } = match off_thread::from_slice(body).await {
         Ok(call) => call,
         Err(error) => {
             let detail = format!("send {{\"name\": …, \"arguments\": {{…}}}}: {error}");

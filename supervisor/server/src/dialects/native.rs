@@ -10,6 +10,8 @@ use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::off_thread;
+
 /// The largest answer that is read as a whole, in bytes. More than any outcome can have.
 const MAX_ANSWER_BYTES: usize = 256 << 20;
 
@@ -183,13 +185,14 @@ pub async fn whole<N: Native>(native: &N, call: Call) -> Result<Whole<N::Room>, 
 ///
 /// # Errors
 /// As [`whole`].
-pub async fn json<N: Native, T: DeserializeOwned>(
+pub async fn json<N: Native, T: DeserializeOwned + Send + 'static>(
     native: &N,
     call: Call,
 ) -> Result<(T, N::Room), Refusal> {
     let Whole { body, room, .. } = whole(native, call).await?;
-    let text: &[u8] = if body.is_empty() { b"null" } else { &body };
-    let value = serde_json::from_slice(text)
+    let text = if body.is_empty() { Bytes::from_static(b"null") } else { body };
+    let value = off_thread::from_slice(&text)
+        .await
         .map_err(|error| Refusal::unreachable(format!("not an answer of this version: {error}")))?;
     Ok((value, room))
 }

@@ -60,5 +60,5 @@ async fn send(api: Shared, all: &All, request: Request) -> Result<Response, Prob
     let Caller(tenant) = Caller::from_request_parts(&mut parts, &api).await?;
     let Params(To { session_id }) = Params::from_request_parts(&mut parts, &api).await?;
     let (body, room) = extract::read_json(&mut parts, body, &api).await?;
-    Ok(take(all, &tenant, &session_id, &body, room))
+    Ok(take(all, &tenant, &session_id, body, room).await)
 }

@@ -94,7 +94,7 @@ async fn show(
     }
     let info = api.engine.execution(&tenant, &id, &execution_id)?;
     let weight = info.outcome.as_ref().map_or(0, |outcome| outcome.weight_bytes());
-    reply::json(&api.engine, &tenant, weight * form.copies(), || info.in_form(form)).await
+    reply::json(&api.engine, &tenant, weight * form.copies(), move || info.in_form(form)).await
 }
 
 /// List the executions of a session

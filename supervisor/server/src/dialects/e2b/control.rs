@@ -1,6 +1,7 @@
 //! The API beside the sandboxes: making them, finding them, ending them.
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
 use http::{Method, StatusCode};
 use jiff::Timestamp;
@@ -18,6 +19,7 @@ use super::sandboxes::{Sandboxes, Tokens};
 use super::session::{self, Session};
 use super::{listing, paths};
 use crate::dialects::native::{self, Call, Native, Refusal};
+use crate::off_thread;
 
 /// The characters of an id, the first of which is a letter: it becomes part of a host's name.
 const ID_CHARS: usize = 20;
@@ -28,7 +30,7 @@ pub struct Asked<'a> {
     pub method: &'a Method,
     pub path: &'a str,
     pub query: &'a str,
-    pub body: &'a [u8],
+    pub body: &'a Bytes,
     pub idempotency_key: Option<&'a str>,
 }
 
@@ -95,11 +97,14 @@ struct Connect {
     memory: Option<bool>,
 }
 
-fn read<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Refusal> {
+async fn read<T>(body: &Bytes) -> Result<T, Refusal>
+where
+    T: DeserializeOwned + Default + Send + 'static,
+{
     if body.trim_ascii().is_empty() {
         return Ok(T::default());
     }
-    serde_json::from_slice(body).map_err(|error| bad("body", error.to_string()))
+    off_thread::from_slice(body).await.map_err(|error| bad("body", error.to_string()))
 }
 
 fn new_id() -> String {
@@ -110,7 +115,7 @@ fn new_id() -> String {
 
 impl<N: Native> Caller<'_, N> {
     async fn create(&self, asked: Asked<'_>) -> Result<Response, Refusal> {
-        let new: New = read(asked.body)?;
+        let new: New = read(asked.body).await?;
         if let Some(what) = new.missing() {
             return Ok(not_offered(what));
         }
@@ -154,8 +159,8 @@ impl<N: Native> Caller<'_, N> {
         Ok(StatusCode::NO_CONTENT.into_response())
     }
 
-    async fn connect(&self, id: &str, body: &[u8]) -> Result<Response, Refusal> {
-        let Connect { timeout, memory } = read(body)?;
+    async fn connect(&self, id: &str, body: &Bytes) -> Result<Response, Refusal> {
+        let Connect { timeout, memory } = read(body).await?;
         let mut session = session::find(self.native, id).await?;
         if memory == Some(false) {
             return Ok(not_offered("resuming without memory"));
@@ -183,8 +188,8 @@ impl<N: Native> Caller<'_, N> {
         native::whole(self.native, call).await.map(drop)
     }
 
-    async fn timeout(&self, id: &str, body: &[u8]) -> Result<Response, Refusal> {
-        let Duration { timeout } = read(body)?;
+    async fn timeout(&self, id: &str, body: &Bytes) -> Result<Response, Refusal> {
+        let Duration { timeout } = read(body).await?;
         let secs = timeout.ok_or_else(|| bad("timeout", "this is missing"))?;
         session::find(self.native, id).await?;
         if secs == 0 {
@@ -195,8 +200,8 @@ impl<N: Native> Caller<'_, N> {
     }
 
     /// As old SDKs ask for more time.
-    async fn refresh(&self, id: &str, body: &[u8]) -> Result<Response, Refusal> {
-        let Duration { timeout } = read(body)?;
+    async fn refresh(&self, id: &str, body: &Bytes) -> Result<Response, Refusal> {
+        let Duration { timeout } = read(body).await?;
         let session = session::find(self.native, id).await?;
         let end = after(timeout.unwrap_or(TIMEOUT_SECS))?;
         if session.deadline.is_some_and(|deadline| deadline < end) {
@@ -205,8 +210,8 @@ impl<N: Native> Caller<'_, N> {
         Ok(StatusCode::NO_CONTENT.into_response())
     }
 
-    async fn pause(&self, id: &str, body: &[u8]) -> Result<Response, Refusal> {
-        let Pause { memory } = read(body)?;
+    async fn pause(&self, id: &str, body: &Bytes) -> Result<Response, Refusal> {
+        let Pause { memory } = read(body).await?;
         let session = session::find(self.native, id).await?;
         if session.is_paused() {
             return Ok(errors::answer(StatusCode::CONFLICT, "the sandbox is paused already"));

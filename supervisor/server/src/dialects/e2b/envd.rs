@@ -11,7 +11,7 @@ mod watch;
 pub(super) mod watchers;
 
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,6 +23,7 @@ use vivarium_api_types::Object;
 use super::connect::{self, Failure};
 use super::{Client, USER, envelope, errors, session};
 use crate::dialects::native::Native;
+use crate::off_thread;
 
 /// What a call may take, by the name of its method.
 #[must_use]
@@ -36,7 +37,7 @@ pub async fn respond<N: Native>(
     method: &http::Method,
     path: &str,
     headers: &HeaderMap,
-    body: &[u8],
+    body: &Bytes,
 ) -> Response {
     match (method.as_str(), path) {
         ("GET", "/health") => return health(&client).await,
@@ -74,34 +75,36 @@ pub async fn stream_input<N: Native>(
     input::ended(answered)
 }
 
-async fn unary<N: Native>(client: &Client<N>, path: &str, body: &[u8]) -> Result<Value, Failure> {
+async fn unary<N: Native>(client: &Client<N>, path: &str, body: &Bytes) -> Result<Value, Failure> {
     match path {
         "/process.Process/List" => process::list(client).await,
-        "/process.Process/SendInput" => input::send(client, read(body)?).await,
-        "/process.Process/CloseStdin" => input::close(client, read(body)?).await,
-        "/process.Process/SendSignal" => process::signal(client, read(body)?).await,
-        "/process.Process/Update" => process::update(client, read(body)?).await,
-        "/filesystem.Filesystem/ListDir" => filesystem::list(client, read(body)?).await,
-        "/filesystem.Filesystem/Stat" => filesystem::stat(client, read(body)?).await,
-        "/filesystem.Filesystem/MakeDir" => filesystem::make(client, read(body)?).await,
-        "/filesystem.Filesystem/Move" => filesystem::rename(client, read(body)?).await,
-        "/filesystem.Filesystem/Remove" => filesystem::remove(client, read(body)?).await,
-        "/filesystem.Filesystem/CreateWatcher" => watch::create(client, read(body)?).await,
-        "/filesystem.Filesystem/GetWatcherEvents" => watch::events(client, read(body)?).await,
-        "/filesystem.Filesystem/RemoveWatcher" => watch::remove(client, &read(body)?),
+        "/process.Process/SendInput" => input::send(client, read(body).await?).await,
+        "/process.Process/CloseStdin" => input::close(client, read(body).await?).await,
+        "/process.Process/SendSignal" => process::signal(client, read(body).await?).await,
+        "/process.Process/Update" => process::update(client, read(body).await?).await,
+        "/filesystem.Filesystem/ListDir" => filesystem::list(client, read(body).await?).await,
+        "/filesystem.Filesystem/Stat" => filesystem::stat(client, read(body).await?).await,
+        "/filesystem.Filesystem/MakeDir" => filesystem::make(client, read(body).await?).await,
+        "/filesystem.Filesystem/Move" => filesystem::rename(client, read(body).await?).await,
+        "/filesystem.Filesystem/Remove" => filesystem::remove(client, read(body).await?).await,
+        "/filesystem.Filesystem/CreateWatcher" => watch::create(client, read(body).await?).await,
+        "/filesystem.Filesystem/GetWatcherEvents" => watch::events(client, read(body).await?).await,
+        "/filesystem.Filesystem/RemoveWatcher" => watch::remove(client, &read(body).await?),
         _ => Err(Failure::new("unimplemented", format!("{path}: this is not offered here"))),
     }
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
-    let body: &[u8] = if body.trim_ascii().is_empty() { b"{}" } else { body };
-    let Object(value) = serde_json::from_slice(body).map_err(|error| Failure::invalid(&error))?;
+async fn read<T: DeserializeOwned + Send + 'static>(body: &Bytes) -> Result<T, Failure> {
+    let none = Bytes::from_static(b"{}");
+    let body = if body.trim_ascii().is_empty() { &none } else { body };
+    let Object(value) =
+        off_thread::from_slice(body).await.map_err(|error| Failure::invalid(&error))?;
     Ok(value)
 }
 
-fn read_one<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+async fn read_one<T: DeserializeOwned + Send + 'static>(body: &[u8]) -> Result<T, Failure> {
     let message = envelope::one(body).map_err(|error| Failure::invalid(&error))?;
-    read(&message)
+    read(&message.into()).await
 }
 
 /// A sandbox has one user. `Authorization` names it, and is no credential.

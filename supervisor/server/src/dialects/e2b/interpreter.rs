@@ -4,6 +4,7 @@ pub(super) mod contexts;
 mod execute;
 mod results;
 
+use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
 use http::{Method, StatusCode, header};
 use serde::Deserialize;
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use super::errors::{self, bad};
 use super::{Client, paths};
 use crate::dialects::native::{Native, Refusal};
+use crate::off_thread;
 
 /// The language that sandboxes have.
 const PYTHON: &str = "python";
@@ -27,7 +29,7 @@ pub async fn respond<N: Native>(
     client: Client<N>,
     method: &Method,
     path: &str,
-    body: &[u8],
+    body: &Bytes,
 ) -> Response {
     let id = client.sandbox.id.clone();
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -43,10 +45,11 @@ pub async fn respond<N: Native>(
     answered.unwrap_or_else(|refusal| refused(&refusal, &id))
 }
 
-async fn open<N: Native>(client: &Client<N>, body: &[u8]) -> Result<Response, Refusal> {
-    let body: &[u8] = if body.trim_ascii().is_empty() { b"{}" } else { body };
+async fn open<N: Native>(client: &Client<N>, body: &Bytes) -> Result<Response, Refusal> {
+    let none = Bytes::from_static(b"{}");
+    let body = if body.trim_ascii().is_empty() { &none } else { body };
     let asked: NewContext =
-        serde_json::from_slice(body).map_err(|error| bad("body", error.to_string()))?;
+        off_thread::from_slice(body).await.map_err(|error| bad("body", error.to_string()))?;
     if let Some(other) = other_language(asked.language.as_deref()) {
         return Ok(other);
     }

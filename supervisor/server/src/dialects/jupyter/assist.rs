@@ -23,7 +23,7 @@ fn code(request: &Request) -> &str {
 }
 
 /// Asks the session's kernel. What has its turn here waits only for what others do there.
-async fn ask<N: Native, T: DeserializeOwned>(
+async fn ask<N: Native, T: DeserializeOwned + Send + 'static>(
     kernel: &Kernel<N>,
     native: &N,
     question: &str,

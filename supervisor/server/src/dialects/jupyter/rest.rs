@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, Method, StatusCode, header};
 use jiff::Timestamp;
@@ -18,6 +19,7 @@ use super::shell::{delete, interrupt, reset};
 use super::specs::{self, Specs};
 use super::written;
 use crate::dialects::native::{self, Call, Native, Refusal};
+use crate::off_thread;
 
 /// The metadata of sessions that are kernels, and the name of their kernelspec.
 const MARK: &str = "jupyter";
@@ -39,7 +41,7 @@ pub async fn respond<N: Native>(
     tenant: &str,
     method: &Method,
     path: &str,
-    body: &[u8],
+    body: &Bytes,
 ) -> Response {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let client = Client { native, kernels, tenant };
@@ -211,9 +213,10 @@ impl<N: Native> Client<'_, N> {
         }
     }
 
-    async fn start(&self, body: &[u8]) -> Result<Response, Refusal> {
-        let body: &[u8] = if body.trim_ascii().is_empty() { b"{}" } else { body };
-        let Ok(asked) = serde_json::from_slice::<Start>(body) else {
+    async fn start(&self, body: &Bytes) -> Result<Response, Refusal> {
+        let none = Bytes::from_static(b"{}");
+        let body = if body.trim_ascii().is_empty() { &none } else { body };
+        let Ok(asked) = off_thread::from_slice::<Start>(body).await else {
             let why = "the body is a JSON object with the name of a kernelspec";
             return Ok(problem(StatusCode::BAD_REQUEST, "malformed_json", why));
         };

@@ -25,6 +25,7 @@ use super::kernel::{Facts, Frame, Job, Kernel, Socket};
 use super::shell;
 use super::wire::{self, BadMessage, Format, Request};
 use crate::dialects::native::Native;
+use crate::off_thread::by_size;
 
 /// How often a silent connection is used, for proxies that close those.
 const PING_EVERY: Duration = Duration::from_secs(30);
@@ -128,8 +129,14 @@ async fn hear<N: Native, S: AsyncRead + AsyncWrite + Unpin>(
 ) -> End {
     while let Some(data) = from.next().await {
         let (read, bytes) = match data {
-            Ok(Data::Text(text)) => (wire::read_text(text.as_bytes()), text.len()),
-            Ok(Data::Binary(frame)) => (wire::read_binary(&frame, format), frame.len()),
+            Ok(Data::Text(text)) => {
+                let bytes = text.len();
+                (by_size(bytes, move || wire::read_text(text.as_bytes())).await, bytes)
+            }
+            Ok(Data::Binary(frame)) => {
+                let bytes = frame.len();
+                (by_size(bytes, move || wire::read_binary(&frame, format)).await, bytes)
+            }
             Ok(Data::Close(_)) => return End::Left,
             Ok(_) => continue,
             Err(SocketError::Capacity(_)) => return End::TooLarge,

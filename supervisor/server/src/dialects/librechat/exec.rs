@@ -1,5 +1,6 @@
 //! `POST /exec`: runs code in a fresh kernel, beside the files of its session.
 
+use axum::body::Bytes;
 use axum::response::Response;
 use http::Method;
 use serde::Deserialize;
@@ -12,6 +13,7 @@ use super::{bad, files, place};
 use crate::dialects::held;
 use crate::dialects::native::{self, Call, Native, Refusal};
 use crate::dialects::place::Place;
+use crate::off_thread;
 
 /// The most files that one call brings along.
 const MAX_FILES: usize = 100;
@@ -42,9 +44,9 @@ struct Reference {
 ///
 /// # Errors
 /// [`Refusal`] if nothing was run. What goes wrong in the code is an answer.
-pub async fn exec<N: Native>(native: &N, body: &[u8]) -> Result<Response, Refusal> {
+pub async fn exec<N: Native>(native: &N, body: &Bytes) -> Result<Response, Refusal> {
     let Exec { lang, code, args, session_id, files } =
-        serde_json::from_slice(body).map_err(|error| bad("body", &error.to_string()))?;
+        off_thread::from_slice(body).await.map_err(|error| bad("body", &error.to_string()))?;
     let is_python = match lang.as_str() {
         "py" | "python" => true,
         "bash" | "sh" => false,

@@ -20,6 +20,7 @@ use super::rpc::{self, Error, Id, Message, Request};
 use super::{Answer, answer};
 use crate::dialects::held;
 use crate::dialects::native::Native;
+use crate::off_thread::by_size;
 
 /// How often a stream says that it is alive, for proxies that close silent connections.
 pub(super) const ALIVE: Duration = Duration::from_secs(15);
@@ -34,10 +35,14 @@ pub async fn respond<N: Native>(
     tenant: &str,
     in_flight: &InFlight,
     headers: &HeaderMap,
-    body: &[u8],
+    body: &Bytes,
 ) -> Response {
     let client = Client::of(in_flight, tenant, headers);
-    let request = match rpc::parse(body) {
+    let parse = {
+        let body = body.clone();
+        move || rpc::parse(&body)
+    };
+    let request = match by_size(body.len(), parse).await {
         Ok(Message::Request(request)) => request,
         Ok(other) => {
             if let Err(error) = revision::check_header(headers) {

@@ -26,6 +26,7 @@ use super::rpc::{self, Error, INVALID_PARAMS, METHOD_NOT_FOUND, Message, Request
 use super::{Answer, tools};
 use crate::dialects::native::Native;
 use crate::dialects::place::Place;
+use crate::off_thread::by_size;
 
 /// Requests that wait for the one that is being answered.
 const QUEUE: usize = 16;
@@ -223,8 +224,14 @@ fn code(params: &Map<String, Value>) -> Result<&str, Error> {
 
 /// Answers `POST /messages`: takes a message of the connection with this id. What it is answered with is
 /// an event there.
-pub fn take<R>(all: &Connections<R>, tenant: &str, id: &str, body: &[u8], room: R) -> Response {
-    let message = match rpc::parse(body) {
+pub async fn take<R>(
+    all: &Connections<R>,
+    tenant: &str,
+    id: &str,
+    body: Bytes,
+    room: R,
+) -> Response {
+    let message = match by_size(body.len(), move || rpc::parse(&body)).await {
         Ok(message) => message,
         Err((id, error)) => return super::http::refused(id.as_ref(), &error, Era::Handshake),
     };

@@ -102,7 +102,7 @@ pub(super) async fn stream<N: Native>(client: &Client<N>, mut body: Body) -> Res
         while let Some(message) =
             decoder.next_message().map_err(|error| Failure::invalid(&error))?
         {
-            let message: Streamed = super::read(&message)?;
+            let message: Streamed = super::read(&message.into()).await?;
             if message.start.is_none() && message.data.is_none() && message.keepalive.is_none() {
                 return Err(Failure::new("invalid_argument", "a message without an event"));
             }

@@ -136,7 +136,7 @@ async fn started<N: Native>(
     headers: &HeaderMap,
     body: &[u8],
 ) -> Result<Running<N>, Failure> {
-    let start: Start = super::read_one(body)?;
+    let start: Start = super::read_one(body).await?;
     if start.tag.as_ref().is_some_and(|tag| tag.len() > MAX_TAG_BYTES) {
         return Err(Failure::new("invalid_argument", "the tag is too long"));
     }
@@ -188,7 +188,7 @@ pub(super) async fn connect<N: Native>(
 }
 
 async fn connected<N: Native>(client: Client<N>, body: &[u8]) -> Result<Running<N>, Failure> {
-    let of: Of = super::read_one(body)?;
+    let of: Of = super::read_one(body).await?;
     let pid = known(&client.sandbox, &of.process)?;
     if !running(&client).await?.contains(&pid) {
         return Err(unknown(pid));

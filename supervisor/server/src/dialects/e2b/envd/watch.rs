@@ -147,7 +147,7 @@ pub(super) async fn stream<N: Native>(
     body: &[u8],
 ) -> Response {
     let watched = async {
-        let watch: Watch = super::read_one(body)?;
+        let watch: Watch = super::read_one(body).await?;
         let native = client.native.clone();
         Watched::begin(client, native, watch).await
     };

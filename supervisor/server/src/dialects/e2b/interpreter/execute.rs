@@ -25,6 +25,7 @@ use super::contexts::MAIN;
 use super::results::result;
 use crate::dialects::native::{Call, Native, Refusal};
 use crate::dialects::{class_name, held};
+use crate::off_thread;
 
 /// What is told in place of a result for which the tenant has no memory left.
 const LEFT_OUT: &str = "[a result is left out: there is no room for it]\n";
@@ -45,9 +46,9 @@ struct Asked {
 }
 
 /// Executes code.
-pub(super) async fn run<N: Native>(client: Client<N>, body: &[u8]) -> Result<Response, Refusal> {
+pub(super) async fn run<N: Native>(client: Client<N>, body: &Bytes) -> Result<Response, Refusal> {
     let asked: Asked =
-        serde_json::from_slice(body).map_err(|error| bad("body", error.to_string()))?;
+        off_thread::from_slice(body).await.map_err(|error| bad("body", error.to_string()))?;
     if asked.context_id.is_some() && asked.language.is_some() {
         return Err(bad("language", "give it or context_id, not both"));
     }
