@@ -178,7 +178,8 @@ impl Actor {
                 break end;
             }
         };
-        self.end(end, commands).await;
+        // Boxed, as all futures here that are rare and large: each session's task would have room for them all the time.
+        Box::pin(self.end(end, commands)).await;
     }
 
     /// How long what the agent says next may wait for room in the daemon. What is being stopped is to

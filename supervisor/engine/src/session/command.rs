@@ -44,7 +44,7 @@ pub enum Command {
     Describe(oneshot::Sender<Description>),
     /// How many processes run in it, the agent not counted.
     CountProcesses(oneshot::Sender<u32>),
-    File(transfer::FileCommand),
+    File(Box<transfer::FileCommand>),
     Connect(port::ConnectCommand),
     /// Hand the egress gate's socket to whoever has the other end of this one.
     Egress(OwnedFd),

@@ -298,7 +298,8 @@ impl Session {
         self.touch();
         let (reply, answer) = oneshot::channel();
         let command = FileCommand { operation, socket, waiting: Waiting { reply, permit } };
-        if self.send(Command::File(command)).await { Ok(answer) } else { Err(TransferError::Over) }
+        let command = Command::File(Box::new(command));
+        if self.send(command).await { Ok(answer) } else { Err(TransferError::Over) }
     }
 }
 

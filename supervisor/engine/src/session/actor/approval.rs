@@ -109,7 +109,7 @@ impl Actor {
     fn withdraw(&mut self, (context, at): (ContextNumber, usize), cause: Cause, detail: &str) {
         let queue = self.contexts.get_mut(context).map(|context| &mut context.queue);
         if let Some(queued) = queue.and_then(|queue| queue.remove(at)) {
-            self.never_ran(queued, cause, detail, State::Preserved);
+            self.never_ran(*queued, cause, detail, State::Preserved);
         }
     }
 
@@ -158,7 +158,8 @@ impl Actor {
     }
 
     fn find_awaiting(&self, number: ExecutionNumber) -> Option<(ContextNumber, usize)> {
-        let is_it = |queued: &QueuedExecution| queued.number == number && queued.awaited.is_some();
+        let is_it =
+            |queued: &Box<QueuedExecution>| queued.number == number && queued.awaited.is_some();
         self.contexts
             .iter()
             .find_map(|(context, it)| Some((context, it.queue.iter().position(is_it)?)))

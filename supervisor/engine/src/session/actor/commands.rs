@@ -26,7 +26,7 @@ pub(super) const CLIENT_GONE: &str = "its client went away before its turn came"
 impl Actor {
     pub(super) fn on_command(&mut self, command: Command) -> Step {
         match command {
-            Command::Execute(execution) => self.enqueue(*execution),
+            Command::Execute(execution) => self.enqueue(execution),
             Command::Interrupt { execution, context, reply } => {
                 self.interrupt(self.target(execution, context.as_deref()), reply)
             }
@@ -53,7 +53,7 @@ impl Actor {
                 self.counts.push(reply);
                 self.send(&ToAgent::CountProcesses)
             }
-            Command::File(command) => self.file(command),
+            Command::File(command) => self.file(*command),
             Command::Connect(ConnectCommand { request, reply }) => {
                 match self.channel.send_connect(request, reply) {
                     Ok(()) => Step::Continue(()),
@@ -89,7 +89,7 @@ impl Actor {
         }
     }
 
-    fn enqueue(&mut self, mut execution: QueuedExecution) -> Step {
+    fn enqueue(&mut self, mut execution: Box<QueuedExecution>) -> Step {
         self.forget_abandoned();
         let Some(context) = self.open_context(execution.spec.context.as_deref()) else {
             execution.writer.refuse(Refusal::UnknownContext);
@@ -127,7 +127,7 @@ impl Actor {
         match asked {
             Asked::Waiting(waiting) => self.await_approval(&mut execution, waiting),
             Asked::Denied => {
-                self.denied_by_rule(execution);
+                self.denied_by_rule(*execution);
                 return Step::Continue(());
             }
             Asked::Allowed | Asked::TooMany => execution.writer.queued(number),
@@ -143,7 +143,7 @@ impl Actor {
 
     /// Whether others have their turn before it.
     fn has_to_wait(&self, number: ContextNumber, execution: &QueuedExecution) -> bool {
-        let is_before = |queued: &QueuedExecution| queued.spec.waits_for_turn();
+        let is_before = |queued: &Box<QueuedExecution>| queued.spec.waits_for_turn();
         execution.spec.waits_for_turn()
             && self.contexts.get(number).is_some_and(|context| {
                 self.has_turn(number, context) || context.queue.iter().any(is_before)
@@ -185,7 +185,7 @@ impl Actor {
 
     /// Answers those in the queues that nobody waits for any more, and that are not to run then.
     fn forget_abandoned(&mut self) {
-        let is_abandoned = |queued: &QueuedExecution| queued.writer.log().is_abandoned();
+        let is_abandoned = |queued: &Box<QueuedExecution>| queued.writer.log().is_abandoned();
         let mut abandoned = Vec::new();
         for (_, context) in self.contexts.iter_mut() {
             let (gone, waiting): (VecDeque<_>, VecDeque<_>) =
@@ -194,7 +194,7 @@ impl Actor {
             abandoned.extend(gone);
         }
         for queued in abandoned {
-            self.never_ran(queued, Cause::Interrupt, CLIENT_GONE, State::Preserved);
+            self.never_ran(*queued, Cause::Interrupt, CLIENT_GONE, State::Preserved);
         }
     }
 

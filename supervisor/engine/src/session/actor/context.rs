@@ -32,7 +32,7 @@ pub(super) struct Context {
     pub(super) name: Arc<str>,
     pub(super) state: SessionState,
     pub(super) deadline: Deadline,
-    pub(super) queue: VecDeque<QueuedExecution>,
+    pub(super) queue: VecDeque<Box<QueuedExecution>>,
     /// What its kernel runs.
     pub(super) running: Option<RunningExecution>,
     /// Whether what it prints waits for who reads it.

@@ -257,7 +257,7 @@ impl Actor {
         context.resets.clear();
         let queue = std::mem::take(&mut context.queue);
         for queued in queue {
-            self.never_ran(queued, Cause::Deleted, "its context was deleted", State::Lost);
+            self.never_ran(*queued, Cause::Deleted, "its context was deleted", State::Lost);
         }
         self.let_context_print(number)?;
         self.note_queues();

@@ -46,7 +46,7 @@ impl Actor {
                 SessionState::Starting | SessionState::Replacing | SessionState::Closed
             );
             let mut is_turn = is_free;
-            let mut can_run = |queued: &QueuedExecution| {
+            let mut can_run = |queued: &Box<QueuedExecution>| {
                 if is_held && queued.spec.kind() != Kind::Image {
                     return false;
                 }
@@ -60,18 +60,18 @@ impl Actor {
             let next = context.queue.iter().position(&mut can_run);
             let Some(mut queued) = next.and_then(|next| context.queue.remove(next)) else { break };
             if queued.writer.log().is_abandoned() {
-                self.never_ran(queued, Cause::Interrupt, commands::CLIENT_GONE, State::Preserved);
+                self.never_ran(*queued, Cause::Interrupt, commands::CLIENT_GONE, State::Preserved);
                 continue;
             }
             if queued.spec.kind() == Kind::Command {
-                self.take_up_command(queued)?;
+                self.take_up_command(*queued)?;
                 continue;
             }
             let execution = queued.number;
             let (leaf, meter) = (context.leaf, Arc::clone(&context.accounting.meter));
             let mut descriptors: Vec<_> = queued.spec.descriptor.take().into_iter().collect();
             let tools = queued.spec.tools.take();
-            let (mut running, message) = self.take_up(queued, number, leaf, meter);
+            let (mut running, message) = self.take_up(*queued, number, leaf, meter);
             match self.open_calls(&mut running, tools) {
                 Ok(pipes) => descriptors.extend(pipes.into_iter().flatten()),
                 Err(error) => {

@@ -55,7 +55,7 @@ impl Actor {
         // Before the scope is removed, below which they are made.
         let mut waiting = self.unmade().await;
         for (_, context) in self.contexts.iter_mut() {
-            waiting.extend(std::mem::take(&mut context.queue));
+            waiting.extend(std::mem::take(&mut context.queue).into_iter().map(|queued| *queued));
         }
         for queued in waiting {
             if unborn && !wanted(&end) {

@@ -48,7 +48,7 @@ impl Actor {
 
     /// Whether a command that the agent has not been sent yet is to have a terminal.
     fn waiting_has_terminal(&self, number: ExecutionNumber) -> Option<bool> {
-        let is_it = |queued: &&QueuedExecution| {
+        let is_it = |queued: &&Box<QueuedExecution>| {
             queued.number == number && queued.spec.kind() == Kind::Command
         };
         let mut queue = self.contexts.first().queue.iter();

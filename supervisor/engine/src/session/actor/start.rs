@@ -1,16 +1,18 @@
 //! How a session begins: by a launch of its own, or with processes that waited in a pool.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
+use tokio::sync::mpsc;
 use vivarium_api_types::SessionState;
 use vivarium_protocol::leaf::FIRST_CONTEXT;
 
 use super::{Actor, end};
 use crate::session::deadlines::Awaited;
-use crate::session::launch::{LaunchPlan, NewSession};
+use crate::session::launch::{LaunchContext, LaunchPlan, NewSession};
 use crate::session::pooled::PooledSession;
 use crate::session::processes::SessionProcesses;
-use crate::session::{Adjustable, Identity, Session, Timing, audited};
+use crate::session::{Adjustable, Command, Identity, Session, Timing, audited};
 
 /// Starts a session. `on_gone` is called when nothing of it is left.
 pub fn spawn(
@@ -31,20 +33,33 @@ pub fn spawn(
         let turn = context.turns.wait(tenant).await;
         tokio::spawn(turn.keep_until_started(Arc::clone(&own)));
         let new = NewSession { tenant, name: id, is_ahead: false };
-        match SessionProcesses::launch(new, policy, &context).await {
+        match Box::pin(SessionProcesses::launch(new, policy, &context)).await {
             Ok(processes) => {
                 own.set_scope(&processes);
-                let mut actor = Actor::new(Arc::clone(&own), processes, context);
-                actor.wait_for(FIRST_CONTEXT, Awaited::Kernel);
-                // Boxed: the future would otherwise be part of this one twice.
-                Box::pin(actor.run(commands)).await;
+                let starting = |actor: &mut Actor| {
+                    actor.wait_for(FIRST_CONTEXT, Awaited::Kernel);
+                };
+                running(Arc::clone(&own), processes, context, commands, starting).await;
             }
-            Err(why) => end::stillborn(&own, why, commands, context).await,
+            Err(why) => Box::pin(end::stillborn(&own, why, commands, context)).await,
         }
         on_gone(&own);
         own.gone.send_replace(true);
     });
     session
+}
+
+/// The rest of a session's life, of which the task that awaits it holds no part itself.
+fn running(
+    session: Arc<Session>,
+    processes: SessionProcesses,
+    context: LaunchContext,
+    commands: mpsc::Receiver<Command>,
+    begin: impl FnOnce(&mut Actor),
+) -> Pin<Box<impl Future<Output = ()> + Send>> {
+    let mut actor = Actor::new(session, processes, context);
+    begin(&mut actor);
+    Box::pin(actor.run(commands))
 }
 
 /// Makes one that was started before somebody's session: idle from the beginning. `on_gone` is
@@ -78,12 +93,13 @@ pub fn from_pooled(
     context.observer.kernel_started(origin);
     let own = Arc::clone(&session);
     tokio::spawn(async move {
-        let mut actor = Actor::new(Arc::clone(&own), processes, context);
-        let first = actor.contexts.first_mut();
-        first.state = SessionState::Idle;
-        first.origin = Some(origin);
-        first.kernels.ready();
-        Box::pin(actor.run(commands)).await;
+        let idle = |actor: &mut Actor| {
+            let first = actor.contexts.first_mut();
+            first.state = SessionState::Idle;
+            first.origin = Some(origin);
+            first.kernels.ready();
+        };
+        running(Arc::clone(&own), processes, context, commands, idle).await;
         on_gone(&own);
         own.gone.send_replace(true);
     });
