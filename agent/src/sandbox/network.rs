@@ -31,17 +31,18 @@ impl LayerCode for Network {
         Layer::Network
     }
 
-    fn enter(&self, context: &Context) -> Result<(), LayerError> {
+    fn prepare(&self, context: &Context) -> Result<(), LayerError> {
         if !context.policy.has_own_loopback() {
             return Ok(());
-        }
-        if let Some(passt) = &context.policy.passt {
-            load_filter(passt)?;
         }
         let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
             .map_err(|error| LayerError::new("socket(AF_INET)", error))?;
         sys::bring_loopback_up(socket.as_fd())
             .map_err(|error| LayerError::new("ioctl(SIOCSIFFLAGS, lo up)", error))
+    }
+
+    fn enter(&self, context: &Context) -> Result<(), LayerError> {
+        context.policy.passt.as_ref().map_or(Ok(()), load_filter)
     }
 
     fn without(&self, context: &Context) -> &'static str {
