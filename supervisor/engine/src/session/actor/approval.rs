@@ -158,10 +158,9 @@ impl Actor {
     }
 
     fn find_awaiting(&self, number: ExecutionNumber) -> Option<(ContextNumber, usize)> {
-        let is_it =
-            |queued: &Box<QueuedExecution>| queued.number == number && queued.awaited.is_some();
-        self.contexts
-            .iter()
-            .find_map(|(context, it)| Some((context, it.queue.iter().position(is_it)?)))
+        let is_it = |queued: &QueuedExecution| queued.number == number && queued.awaited.is_some();
+        self.contexts.iter().find_map(|(context, it)| {
+            Some((context, it.queue.iter().position(|queued| is_it(queued))?))
+        })
     }
 }

@@ -143,10 +143,11 @@ impl Actor {
 
     /// Whether others have their turn before it.
     fn has_to_wait(&self, number: ContextNumber, execution: &QueuedExecution) -> bool {
-        let is_before = |queued: &Box<QueuedExecution>| queued.spec.waits_for_turn();
+        let is_before = |queued: &QueuedExecution| queued.spec.waits_for_turn();
         execution.spec.waits_for_turn()
             && self.contexts.get(number).is_some_and(|context| {
-                self.has_turn(number, context) || context.queue.iter().any(is_before)
+                self.has_turn(number, context)
+                    || context.queue.iter().any(|queued| is_before(queued))
             })
     }
 
@@ -185,11 +186,12 @@ impl Actor {
 
     /// Answers those in the queues that nobody waits for any more, and that are not to run then.
     fn forget_abandoned(&mut self) {
-        let is_abandoned = |queued: &Box<QueuedExecution>| queued.writer.log().is_abandoned();
+        let is_abandoned = |queued: &QueuedExecution| queued.writer.log().is_abandoned();
         let mut abandoned = Vec::new();
         for (_, context) in self.contexts.iter_mut() {
-            let (gone, waiting): (VecDeque<_>, VecDeque<_>) =
-                std::mem::take(&mut context.queue).into_iter().partition(is_abandoned);
+            let (gone, waiting): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut context.queue)
+                .into_iter()
+                .partition(|queued| is_abandoned(queued));
             context.queue = waiting;
             abandoned.extend(gone);
         }

@@ -46,7 +46,7 @@ impl Actor {
                 SessionState::Starting | SessionState::Replacing | SessionState::Closed
             );
             let mut is_turn = is_free;
-            let mut can_run = |queued: &Box<QueuedExecution>| {
+            let mut can_run = |queued: &QueuedExecution| {
                 if is_held && queued.spec.kind() != Kind::Image {
                     return false;
                 }
@@ -57,7 +57,7 @@ impl Actor {
                 // One that waits for approval keeps its turn.
                 std::mem::replace(&mut is_turn, false) && is_allowed
             };
-            let next = context.queue.iter().position(&mut can_run);
+            let next = context.queue.iter().position(|queued| can_run(queued));
             let Some(mut queued) = next.and_then(|next| context.queue.remove(next)) else { break };
             if queued.writer.log().is_abandoned() {
                 self.never_ran(*queued, Cause::Interrupt, commands::CLIENT_GONE, State::Preserved);

@@ -48,12 +48,13 @@ impl Actor {
 
     /// Whether a command that the agent has not been sent yet is to have a terminal.
     fn waiting_has_terminal(&self, number: ExecutionNumber) -> Option<bool> {
-        let is_it = |queued: &&Box<QueuedExecution>| {
+        let is_it = |queued: &QueuedExecution| {
             queued.number == number && queued.spec.kind() == Kind::Command
         };
         let mut queue = self.contexts.first().queue.iter();
         let arriving = self.arriving.get(&number).copied();
-        arriving.or_else(|| queue.find(is_it).map(|queued| queued.spec.prints_on()))
+        arriving
+            .or_else(|| queue.find(|queued| is_it(queued)).map(|queued| queued.spec.prints_on()))
     }
 
     /// Sends a command that the agent has now what it was to have before.
