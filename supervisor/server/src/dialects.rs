@@ -7,7 +7,7 @@
 pub mod dispatch;
 pub mod e2b;
 pub mod form;
-mod held;
+pub(crate) mod held;
 pub mod jupyter;
 pub mod librechat;
 mod lines;

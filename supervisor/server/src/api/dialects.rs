@@ -29,6 +29,7 @@ use super::delivery::Delivery;
 use super::guard::Local;
 use super::{Api, Problem, Shared, extract, reply, routes};
 use crate::dialects::dispatch;
+use crate::dialects::held;
 use crate::dialects::mcp;
 use crate::dialects::mcp::in_flight::InFlight;
 use crate::dialects::native::{Call, Content, Native, Refusal};
@@ -68,8 +69,8 @@ pub(super) fn added(native: Router<Shared>, api: &Shared) -> Router<Shared> {
 async fn serve_mcp(api: Shared, inner: Router, in_flight: InFlight, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     let read = extract::read_json(&mut parts, body, &api).await;
-    let (body, _reservation) = match read {
-        Ok(read) => read,
+    let body = match read {
+        Ok((body, reservation)) => held::bytes(body, reservation),
         Err(problem) => return problem.into_response(),
     };
     let native = match InProcess::for_client(&api, inner, &mut parts).await {
@@ -87,7 +88,7 @@ async fn serve_tools(api: Shared, inner: Router, request: Request) -> Response {
         Err(problem) => return problem.into_response(),
     };
     match extract::read_json(&mut parts, body, &api).await {
-        Ok((body, _reservation)) => dispatch::respond(native, &body).await,
+        Ok((body, reservation)) => dispatch::respond(native, &held::bytes(body, reservation)).await,
         // The caller hands the content of any answer to a model, and drops one that is no success.
         Err(problem) => dispatch::refused(&problem.into()),
     }

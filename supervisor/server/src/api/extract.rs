@@ -66,7 +66,8 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Shared> for Json<T> {
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = read_json(&mut parts, body, state).await?;
-        Ok(Self(parse_any(body).await?, reservation))
+        let (value, reservation) = parse_any(body, reservation).await?;
+        Ok(Self(value, reservation))
     }
 }
 
@@ -76,7 +77,10 @@ impl<T: DeserializeOwned + Default + Send + 'static> FromRequest<Shared> for Opt
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = read_optional_json(&mut parts, body, state).await?;
-        let value = if body.is_empty() { T::default() } else { parse_any(body).await? };
+        if body.is_empty() {
+            return Ok(Self(T::default(), reservation));
+        }
+        let (value, reservation) = parse_any(body, reservation).await?;
         Ok(Self(value, reservation))
     }
 }
@@ -273,16 +277,16 @@ pub(super) fn too_large(max: usize) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }
 
-/// As [`parse`], of a body of any size.
-pub(super) async fn parse_any<T>(body: Bytes) -> Result<T, Problem>
+/// As [`parse`], of a body of any size. Gives back its reservation.
+async fn parse_any<T>(body: Bytes, reservation: Reservation) -> Result<(T, Reservation), Problem>
 where
     T: DeserializeOwned + Send + 'static,
 {
-    by_size(body.len(), move || parse(&body)).await
+    by_size(body.len(), move || Ok((parse(&body)?, reservation))).await
 }
 
 /// Parses a JSON object. Malformed JSON is 400; a bad field is 422 and names the field.
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
@@ -296,6 +300,7 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
 mod tests {
     use futures_util::FutureExt as _;
     use vivarium_api_types::{RunRequest, SessionSpec};
+    use vivarium_engine::testing::{echoing, settings};
 
     use super::*;
 
@@ -370,9 +375,11 @@ mod tests {
 
     #[tokio::test]
     async fn only_a_large_body_is_waited_for() {
+        let account = echoing(settings()).0.account("t");
         let parsed = |len| {
             let body = format!("{{\"code\": \"{}\"}}", "x".repeat(len));
-            parse_any::<RunRequest>(body.into()).now_or_never().is_some_and(|read| read.is_ok())
+            let reading = parse_any::<RunRequest>(body.into(), account.hold(len));
+            reading.now_or_never().is_some_and(|read| read.is_ok())
         };
         assert!(parsed(10_000));
         assert!(!parsed(1_000_000), "this thread has parsed it");

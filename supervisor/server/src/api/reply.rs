@@ -26,8 +26,9 @@ pub(super) async fn json<T: Serialize>(
     weight_bytes: usize,
     value: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Response, Problem> {
-    let mut reservation = room(engine, tenant, weight_bytes).await?;
-    let written = by_size(weight_bytes, || serde_json::to_vec(&value())).await;
+    let reservation = room(engine, tenant, weight_bytes).await?;
+    let write = move || (serde_json::to_vec(&value()), reservation);
+    let (written, mut reservation) = by_size(weight_bytes, write).await;
     let bytes = written.map_err(|error| {
         Problem::from(EngineError::Internal(format!("write an answer as JSON: {error}")))
     })?;

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderName, HeaderValue, Method, Uri};
 use axum::response::Response;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -107,8 +107,14 @@ impl<T: DeserializeOwned + Default + Attended + Send + 'static> FromRequest<Shar
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = extract::read_optional_json(&mut parts, body, state).await?;
-        let key = idempotency_key(&parts.headers, &parts.method, &parts.uri, &body).await?;
-        let spec = if body.is_empty() { T::default() } else { extract::parse_any(body).await? };
+        let bytes = body.len();
+        let keyed = KeyedBy::of(&parts);
+        let read = move || {
+            let key = keyed.key(&body)?;
+            let spec = if body.is_empty() { T::default() } else { extract::parse(&body)? };
+            Ok::<_, Problem>((key, spec, reservation))
+        };
+        let (key, spec, reservation) = by_size(bytes, read).await?;
         if key.is_none() && spec.ends_with_client() {
             end_with_client(&parts.extensions);
         }
@@ -138,10 +144,15 @@ impl<T: DeserializeOwned + Attended + Answered + Send + 'static> FromRequest<Sha
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = extract::read_json(&mut parts, body, state).await?;
-        let key = idempotency_key(&parts.headers, &parts.method, &parts.uri, &body).await?;
+        let bytes = body.len();
+        let keyed = KeyedBy::of(&parts);
         let last_read = events::last_read(&parts.headers)?;
         let is_streamed = events::is_wanted(&parts.headers);
-        let request: T = extract::parse_any(body).await?;
+        let read = move || {
+            let key = keyed.key(&body)?;
+            Ok::<_, Problem>((key, extract::parse::<T>(&body)?, reservation))
+        };
+        let (key, request, reservation) = by_size(bytes, read).await?;
         if is_streamed || request.ends_with_client() {
             end_with_client(&parts.extensions);
         }
@@ -168,26 +179,27 @@ pub(super) fn replayed(mut response: Response, is_replay: bool) -> Response {
     response
 }
 
-/// The key of a request, with a hash of its method, path and body.
-async fn idempotency_key(
-    headers: &HeaderMap,
-    method: &Method,
-    uri: &Uri,
-    body: &Bytes,
-) -> Result<Option<IdempotencyKey>, Problem> {
-    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    let path = uri.path_and_query().map_or(uri.path(), |path| path.as_str());
-    let parts = [Bytes::from(method.to_string()), Bytes::from(path.to_owned()), body.clone()];
-    let hash = move || {
+/// The key that a request has, and what that stands for besides the body.
+struct KeyedBy(Option<(HeaderValue, Method, Uri)>);
+
+impl KeyedBy {
+    fn of(parts: &Parts) -> Self {
+        let key = parts.headers.get(IDEMPOTENCY_KEY);
+        Self(key.map(|key| (key.clone(), parts.method.clone(), parts.uri.clone())))
+    }
+
+    /// The key, with a hash of the request's method, path and body.
+    fn key(self, body: &[u8]) -> Result<Option<IdempotencyKey>, Problem> {
+        let Some((key, method, uri)) = self.0 else { return Ok(None) };
+        let path = uri.path_and_query().map_or(uri.path(), |path| path.as_str());
         let mut hash = Sha256::new();
-        for part in parts {
+        for part in [method.as_str().as_bytes(), path.as_bytes(), body] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
-        hash.finalize().into()
-    };
-    let key = String::from_utf8_lossy(key.as_bytes());
-    Ok(Some(IdempotencyKey::new(&key, by_size(body.len(), hash).await)?))
+        let key = String::from_utf8_lossy(key.as_bytes());
+        Ok(Some(IdempotencyKey::new(&key, hash.finalize().into())?))
+    }
 }
 
 /// Answers with the outcome or the events of an execution.

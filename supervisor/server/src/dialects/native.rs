@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::off_thread;
+use crate::off_thread::by_size;
 
 /// The largest answer that is read as a whole, in bytes. More than any outcome can have.
 const MAX_ANSWER_BYTES: usize = 256 << 20;
@@ -191,8 +191,8 @@ pub async fn json<N: Native, T: DeserializeOwned + Send + 'static>(
 ) -> Result<(T, N::Room), Refusal> {
     let Whole { body, room, .. } = whole(native, call).await?;
     let text = if body.is_empty() { Bytes::from_static(b"null") } else { body };
-    let value = off_thread::from_slice(&text)
-        .await
+    let (value, room) = by_size(text.len(), move || (serde_json::from_slice(&text), room)).await;
+    let value = value
         .map_err(|error| Refusal::unreachable(format!("not an answer of this version: {error}")))?;
     Ok((value, room))
 }

@@ -19,6 +19,7 @@ use super::InProcess;
 use crate::dialects::e2b::control::{self, Asked, Caller};
 use crate::dialects::e2b::errors;
 use crate::dialects::e2b::sandboxes::Sandboxes;
+use crate::dialects::held;
 use crate::dialects::native;
 use identity::Who;
 
@@ -63,7 +64,7 @@ async fn serve(State(of): State<Of>, request: Request) -> Response {
                     method: &parts.method,
                     path: parts.uri.path(),
                     query: parts.uri.query().unwrap_or_default(),
-                    body: &body.0,
+                    body: &body,
                     idempotency_key: idempotency_key.and_then(|key| key.to_str().ok()),
                 };
                 control::respond(&caller, asked).await
@@ -75,12 +76,14 @@ async fn serve(State(of): State<Of>, request: Request) -> Response {
     }
 }
 
-type Read = (InProcess, (axum::body::Bytes, vivarium_engine::budget::Reservation));
-
-async fn read(of: &Of, parts: &mut Parts, body: axum::body::Body) -> Result<Read, Problem> {
+async fn read(
+    of: &Of,
+    parts: &mut Parts,
+    body: axum::body::Body,
+) -> Result<(InProcess, axum::body::Bytes), Problem> {
     let native = InProcess::for_client(&of.api, of.inner.clone(), parts).await?;
-    let body = extract::read(parts, body, &of.api).await?;
-    Ok((native, body))
+    let (body, reservation) = extract::read(parts, body, &of.api).await?;
+    Ok((native, held::bytes(body, reservation)))
 }
 
 /// A problem in the form of E2B.

@@ -19,6 +19,7 @@ use vivarium_engine::budget::{Account, Reservation};
 use super::super::connections::Activity;
 use super::super::{Problem, Shared, extract, ports, reply};
 use super::InProcess;
+use crate::dialects::held;
 use crate::dialects::jupyter::socket::{self, Joined};
 use crate::dialects::jupyter::wire::{Format, V1};
 use crate::dialects::jupyter::{Kernels, rest};
@@ -51,8 +52,8 @@ async fn serve((api, inner, kernels): Of, request: Request) -> Response {
         let request = Request::from_parts(parts, body);
         return open(&api, &kernels, native, id, request).await;
     }
-    let (body, _reservation) = match extract::read(&mut parts, body, &api).await {
-        Ok(read) => read,
+    let body = match extract::read(&mut parts, body, &api).await {
+        Ok((body, reservation)) => held::bytes(body, reservation),
         Err(problem) => return problem.into_response(),
     };
     let tenant = native.tenant.clone();

@@ -13,6 +13,7 @@ use http::{HeaderValue, StatusCode, header};
 use super::super::{Problem, Shared, extract};
 use super::InProcess;
 use crate::dialects::form::{self, BadForm, Part};
+use crate::dialects::held;
 use crate::dialects::librechat::{self, MAX_FILES};
 use crate::dialects::native::Native as _;
 
@@ -38,8 +39,8 @@ async fn answer(api: &Shared, inner: Router, request: Request) -> Result<Respons
     let path: Vec<_> = path.trim_matches('/').split('/').collect();
     let answered = match (parts.method.as_str(), path.as_slice()) {
         ("POST", ["exec"]) => {
-            let (body, _reservation) = extract::read_json(&mut parts, body, api).await?;
-            librechat::exec(&native, &body).await
+            let (body, reservation) = extract::read_json(&mut parts, body, api).await?;
+            librechat::exec(&native, &held::bytes(body, reservation)).await
         }
         ("POST", ["upload"] | ["upload", "batch"]) => {
             let (body, _reservation) = extract::read(&mut parts, body, api).await?;

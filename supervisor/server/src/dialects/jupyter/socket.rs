@@ -128,15 +128,8 @@ async fn hear<N: Native, S: AsyncRead + AsyncWrite + Unpin>(
     received: impl Fn(),
 ) -> End {
     while let Some(data) = from.next().await {
-        let (read, bytes) = match data {
-            Ok(Data::Text(text)) => {
-                let bytes = text.len();
-                (by_size(bytes, move || wire::read_text(text.as_bytes())).await, bytes)
-            }
-            Ok(Data::Binary(frame)) => {
-                let bytes = frame.len();
-                (by_size(bytes, move || wire::read_binary(&frame, format)).await, bytes)
-            }
+        let message = match data {
+            Ok(message @ (Data::Text(_) | Data::Binary(_))) => message,
             Ok(Data::Close(_)) => return End::Left,
             Ok(_) => continue,
             Err(SocketError::Capacity(_)) => return End::TooLarge,
@@ -145,11 +138,20 @@ async fn hear<N: Native, S: AsyncRead + AsyncWrite + Unpin>(
                 return End::Left;
             }
         };
+        let bytes = message.len();
         let room = match native.room(bytes * 2).await {
             Ok(room) => room,
             Err(_) => return End::NoRoom,
         };
         received();
+        let read = move || {
+            let read = match &message {
+                Data::Text(text) => wire::read_text(text.as_bytes()),
+                other => wire::read_binary(other.clone().into_data().as_ref(), format),
+            };
+            (read, room)
+        };
+        let (read, room) = by_size(bytes, read).await;
         match read {
             Err(bad) => return End::Bad(bad),
             Ok(request) => take(kernel, native, socket, request, room).await,

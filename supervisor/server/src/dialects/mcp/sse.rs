@@ -224,14 +224,15 @@ fn code(params: &Map<String, Value>) -> Result<&str, Error> {
 
 /// Answers `POST /messages`: takes a message of the connection with this id. What it is answered with is
 /// an event there.
-pub async fn take<R>(
+pub async fn take<R: Send + 'static>(
     all: &Connections<R>,
     tenant: &str,
     id: &str,
     body: Bytes,
     room: R,
 ) -> Response {
-    let message = match by_size(body.len(), move || rpc::parse(&body)).await {
+    let (message, room) = by_size(body.len(), move || (rpc::parse(&body), room)).await;
+    let message = match message {
         Ok(message) => message,
         Err((id, error)) => return super::http::refused(id.as_ref(), &error, Era::Handshake),
     };

@@ -19,6 +19,7 @@ use crate::dialects::e2b::envd::files::{self, Asked};
 use crate::dialects::e2b::sandboxes::Opened;
 use crate::dialects::e2b::{Client, ENVD_PORT, INTERPRETER_PORT, envd, errors, interpreter};
 use crate::dialects::form::{self, Part};
+use crate::dialects::held;
 use crate::dialects::native;
 
 /// How much of a compressed body is taken at a time, in bytes.
@@ -47,7 +48,8 @@ pub(super) async fn serve(
             envd::stream_input(client, &parts.headers, body).await
         }
         ENVD_PORT | INTERPRETER_PORT => match extract::read(&mut parts, body, &of.api).await {
-            Ok((body, _reservation)) => {
+            Ok((body, reservation)) => {
+                let body = held::bytes(body, reservation);
                 let Parts { method, uri, headers, .. } = &parts;
                 if port == ENVD_PORT {
                     envd::respond(client, method, uri.path(), headers, &body).await
