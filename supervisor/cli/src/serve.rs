@@ -2,6 +2,7 @@
 
 mod reload;
 
+use std::env;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -39,6 +40,9 @@ pub(super) struct Args {
     config: ConfigOptions,
 }
 
+/// Says to tokio how many threads it is to have.
+const THREADS: &str = "TOKIO_WORKER_THREADS";
+
 /// One for each four CPUs. The sessions need the others; and where there are two, each event of one wakes the
 /// other as well, to look for work: with one thread on two CPUs a warm execution takes 0.7 of the time.
 fn worker_threads() -> usize {
@@ -56,9 +60,12 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     }
     let prepared = startup::prepare(&mut config.settings)
         .map_err(|error| Failure::new(Exit::Unavailable, &error))?;
-    let runtime = Builder::new_multi_thread()
+    let mut builder = Builder::new_multi_thread();
+    if env::var_os(THREADS).is_none() {
+        builder.worker_threads(worker_threads());
+    }
+    let runtime = builder
         .enable_all()
-        .worker_threads(worker_threads())
         // Memory is read on such a thread every few seconds, so one always stays. Where there is
         // none and no more can be made (RLIMIT_NPROC, pids.max), `spawn_blocking` panics.
         .thread_keep_alive(Duration::from_secs(60))

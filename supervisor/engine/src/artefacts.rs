@@ -211,13 +211,15 @@ impl Artefacts {
             let (root, from) = (self.root.clone(), staging.dir.clone());
             let (owner, kept) = (owner.clone(), record.clone());
             let moving = move || disk::move_in(&root, &from, &owner, &kept);
-            let dir = spawn_blocking(moving).await.map_err(|_| ArtefactError::OutOfTurn)??;
+            let dir = blocking(moving).await?;
             let artefact = Artefact { record: record.clone(), dir };
             self.state().artefacts.insert(key.clone(), Arc::new(artefact));
             None
         };
         let named = NameRecord { hash: record.hash.clone(), built_at: Timestamp::now() };
-        disk::write_name(&self.root, owner, name, &named)?;
+        let (root, whose, which, kept) =
+            (self.root.clone(), owner.clone(), name.to_owned(), named.clone());
+        blocking(move || disk::write_name(&root, &whose, &which, &kept)).await?;
         self.state().names.insert((owner.clone(), name.to_owned()), named);
         drop(changing);
         if let Some(staging) = leftover {
@@ -291,16 +293,21 @@ impl Artefacts {
         disk::remove(dir)
     }
 
-    pub(crate) fn write_build(
+    pub(crate) async fn write_build(
         &self,
         owner: &Owner,
         name: &str,
         record: &BuildRecord,
         log: Option<&str>,
     ) -> Result<(), ArtefactError> {
-        disk::write_build(&self.root, owner, name, record, log)?;
         let names = self.names_of(owner).into_iter().chain([name.to_owned()]).collect();
-        disk::forget_builds(&self.root, owner, &names)
+        let (root, owner, name) = (self.root.clone(), owner.clone(), name.to_owned());
+        let (record, log) = (record.clone(), log.map(str::to_owned));
+        blocking(move || {
+            disk::write_build(&root, &owner, &name, &record, log.as_deref())?;
+            disk::forget_builds(&root, &owner, &names)
+        })
+        .await
     }
 
     pub(crate) fn read_build(&self, owner: &Owner, name: &str) -> Option<BuildRecord> {
@@ -310,6 +317,13 @@ impl Artefacts {
     pub(crate) fn read_log(&self, owner: &Owner, name: &str) -> Option<String> {
         disk::read_log(&self.root, owner, name)
     }
+}
+
+/// What waits for the disk, where others do not wait with it.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ArtefactError> + Send + 'static,
+) -> Result<T, ArtefactError> {
+    spawn_blocking(work).await.map_err(|_| ArtefactError::OutOfTurn)?
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod gate;
 mod keeper;
 mod launch;
 mod packages;
+mod regular;
 mod rules;
 mod secrets;
 mod webhook;

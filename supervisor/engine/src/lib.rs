@@ -19,6 +19,7 @@ mod images;
 pub mod media;
 pub mod memory;
 pub mod observe;
+pub mod off_thread;
 pub mod passt;
 pub mod pools;
 mod private_dir;

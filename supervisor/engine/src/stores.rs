@@ -23,10 +23,12 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::fcntl::Flock;
+use tokio::task::spawn_blocking;
 use vivarium_audit::{AuditLog, Event, StoreChange};
 use vivarium_protocol::message::{StorageOperation, StorageReply};
 use vivarium_protocol::policy::SubordinateIds;
@@ -141,6 +143,8 @@ pub struct Stores {
     audit: AuditLog,
     state: Mutex<State>,
     reads: Arc<tokio::sync::Semaphore>,
+    /// Held while a tenant gets its ids.
+    pairing: tokio::sync::Mutex<()>,
     /// No other daemon uses the directory.
     _lock: Flock<File>,
 }
@@ -179,7 +183,16 @@ impl Stores {
         let reads = Arc::new(tokio::sync::Semaphore::new(read::MAX_READS));
         let state = Mutex::new(state);
         let helper = StorageHelper { backend, ids: ids.clone() };
-        let stores = Arc::new(Self { root, helper, ids, audit, state, reads, _lock: lock });
+        let stores = Arc::new(Self {
+            root,
+            helper,
+            ids,
+            audit,
+            state,
+            reads,
+            pairing: tokio::sync::Mutex::default(),
+            _lock: lock,
+        });
         for dir in found.leftovers {
             if let Err(error) = stores.remove_dir(&dir).await {
                 tracing::warn!(%error, dir = %dir.display(), "a removed home or volume is left behind");
@@ -328,16 +341,24 @@ impl Stores {
     }
 
     /// The ids that a tenant's sessions with a home or volume have; `None` if no more can be had.
-    fn pair_of(&self, tenant: &str) -> Result<Option<SubordinateIds>, StoreError> {
+    async fn pair_of(&self, tenant: &str) -> Result<Option<SubordinateIds>, StoreError> {
         let Some(pool) = &self.ids else { return Ok(None) };
-        let mut state = self.state();
-        if let Some(pair) = state.pairs.get(tenant) {
-            return Ok(Some(*pair));
+        let known = || self.state().pairs.get(tenant).copied();
+        if let Some(pair) = known() {
+            return Ok(Some(pair));
+        }
+        // Until it is known, as a tenant has one pair.
+        let pairing = self.pairing.lock().await;
+        if let Some(pair) = known() {
+            return Ok(Some(pair));
         }
         let failed = |why: String| StoreError::Failed(format!("keep subordinate ids: {why}"));
         let pair = pool.reserve(None).ok_or_else(|| failed("all are in use".to_owned()))?;
-        disk::write_pair(&self.root, tenant, pair).map_err(|error| failed(error.to_string()))?;
-        state.pairs.insert(tenant.to_owned(), pair);
+        let (root, owner) = (self.root.clone(), tenant.to_owned());
+        let written = spawn_blocking(move || disk::write_pair(&root, &owner, pair)).await;
+        written.map_err(io::Error::from).flatten().map_err(|error| failed(error.to_string()))?;
+        self.state().pairs.insert(tenant.to_owned(), pair);
+        drop(pairing);
         Ok(Some(pair))
     }
 }

@@ -15,6 +15,11 @@ pub mod mcp;
 pub mod native;
 mod place;
 
+/// Whether a body is what clients send for none.
+fn is_blank(body: &[u8]) -> bool {
+    body.len() <= 64 && body.trim_ascii().is_empty()
+}
+
 /// The name of an exception's class alone, as `__name__` and notebooks have it.
 fn class_name(type_name: &str) -> &str {
     type_name.rsplit('.').next().unwrap_or(type_name)

@@ -1,30 +1,8 @@
-//! What takes long for large bodies, on a thread where it holds up nobody else's requests.
+//! What takes long for large bodies, where it holds up nobody else's requests.
 
 use axum::body::Bytes;
 use serde::de::DeserializeOwned;
-use tokio::task::spawn_blocking;
-
-/// From so many bytes on. JSON of many small values takes some 10 ns a byte, and another thread some 30 µs to answer.
-const LARGE_BYTES: usize = 128 << 10;
-
-/// Does `work` on so many bytes, to its end also where nobody waits for it any more: what accounts for the memory that it
-/// takes has to be a part of it.
-pub(crate) async fn by_size<T: Send + 'static>(
-    bytes: usize,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> T {
-    if bytes < LARGE_BYTES {
-        return work();
-    }
-    match spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // Only where the daemon ends, and this task with it.
-            Err(_) => std::future::pending().await,
-        },
-    }
-}
+pub(crate) use vivarium_engine::off_thread::by_size;
 
 /// Parses JSON, in bytes that hold what accounts for them.
 pub(crate) async fn from_slice<T>(json: &Bytes) -> serde_json::Result<T>
@@ -33,45 +11,4 @@ where
 {
     let json = json.clone();
     by_size(json.len(), move || serde_json::from_slice(&json)).await
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::{Arc, mpsc};
-    use std::thread;
-
-    use futures_util::FutureExt as _;
-    use tokio::sync::oneshot;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn only_what_is_large_leaves_the_thread() {
-        let own = thread::current().id();
-        let of = |bytes| by_size(bytes, || thread::current().id());
-        assert_eq!(of(LARGE_BYTES - 1).await, own);
-        assert_ne!(of(LARGE_BYTES).await, own);
-    }
-
-    #[tokio::test]
-    async fn work_keeps_what_accounts_for_it_though_nobody_waits() {
-        let (account, (go, may_end)) = (Arc::new(()), mpsc::channel::<()>());
-        let (held, (end, ended)) = (Arc::clone(&account), oneshot::channel());
-        let work = move || {
-            let told = may_end.recv();
-            drop(held);
-            end.send(told).unwrap();
-        };
-        assert!(by_size(LARGE_BYTES, work).now_or_never().is_none());
-        assert_eq!(Arc::strong_count(&account), 2);
-        go.send(()).unwrap();
-        ended.await.unwrap().unwrap();
-        assert_eq!(Arc::strong_count(&account), 1);
-    }
-
-    #[tokio::test]
-    #[should_panic(expected = "as it was")]
-    async fn a_panic_stays_one() {
-        by_size(LARGE_BYTES, || panic!("as it was")).await
-    }
 }

@@ -1,6 +1,5 @@
 //! Packages of sessions: where the gate has them from, and how pip and uv find the gate's index.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -8,6 +7,7 @@ use vivarium_egress::{Allow, Host, Unlisted};
 use vivarium_packages::source::LOGIN_MAX_BYTES;
 use vivarium_packages::{HOST, Login, Source};
 
+use super::regular::open_regular;
 use crate::settings::{PackageSource, Settings};
 
 /// What pip and uv ask if nobody tells them otherwise.
@@ -40,7 +40,7 @@ pub(super) fn source(settings: &Settings, tenant: &str) -> Option<Source> {
 fn login(path: &Path) -> io::Result<Login> {
     let mut text = String::new();
     let max = u64::try_from(LOGIN_MAX_BYTES + 3).unwrap_or(u64::MAX);
-    File::open(path)?.take(max).read_to_string(&mut text)?;
+    open_regular(path)?.take(max).read_to_string(&mut text)?;
     let bad = || io::Error::other("not USER:PASSWORD in printable ASCII");
     Login::parse(&text).ok_or_else(bad)
 }

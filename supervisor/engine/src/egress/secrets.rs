@@ -3,12 +3,12 @@
 //! A value is read from its file each time it is needed, held no longer than it takes to hand it
 //! over, and never logged.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
 use vivarium_egress::Secret;
 
+use super::regular::open_regular;
 use super::{AuthorityError, SessionEgress};
 use crate::settings::{SecretSource, Settings, TenantSecret};
 
@@ -50,7 +50,7 @@ pub(crate) fn read(name: &str, source: &SecretSource) -> Result<String, SecretEr
         },
     })?;
     let mut text = String::new();
-    File::open(&path)
+    open_regular(&path)
         .and_then(|file| file.take(MAX_BYTES + 2).read_to_string(&mut text))
         .map_err(|source| SecretError::Read { name: name(), path, source })?;
     let value = text.trim_end_matches(['\r', '\n']);

@@ -164,9 +164,10 @@ impl Engine {
         id: &str,
         request: ExecuteRequest,
         create: bool,
-        options: ExecutionOptions,
+        mut options: ExecutionOptions,
     ) -> Result<ExecutionHandle, EngineError> {
-        let spec = request::code(&self.settings_of(tenant), request)?;
+        let settings = self.settings_of(tenant);
+        let spec = request::considered(settings, request, &mut options, request::code).await?;
         self.start_in(tenant, id, spec, create, options).await
     }
 
@@ -175,9 +176,10 @@ impl Engine {
         tenant: &str,
         id: &str,
         request: CommandRequest,
-        options: ExecutionOptions,
+        mut options: ExecutionOptions,
     ) -> Result<ExecutionHandle, EngineError> {
-        let spec = request::command(&self.settings_of(tenant), request)?;
+        let settings = self.settings_of(tenant);
+        let spec = request::considered(settings, request, &mut options, request::command).await?;
         self.start_in(tenant, id, spec, false, options).await
     }
 
@@ -186,9 +188,11 @@ impl Engine {
         &self,
         tenant: &str,
         request: RunRequest,
-        options: ExecutionOptions,
+        mut options: ExecutionOptions,
     ) -> Result<ExecutionHandle, EngineError> {
-        let (spec, session) = request::run(&self.settings_of(tenant), request)?;
+        let settings = self.settings_of(tenant);
+        let considered = request::considered(settings, request, &mut options, request::run);
+        let (spec, session) = considered.await?;
         let (engine, owner) = (self.clone(), tenant.to_owned());
         let ExecutionOptions { response, idempotency_key, reservation } = options;
         self.once(tenant, idempotency_key, async move {

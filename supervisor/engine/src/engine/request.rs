@@ -27,7 +27,7 @@ pub(super) use patch::patched;
 pub(super) use tools::{may_have_tools, server, tool_set, tools};
 use valid_id::MAX_NAME_BYTES;
 pub use valid_id::is_valid_id;
-pub(super) use work::{code, command, roots, run};
+pub(super) use work::{code, command, considered, roots, run};
 
 /// The most variables of a request, and the most they may take together, in bytes. The kernel
 /// allows one string 128 KiB (`MAX_ARG_STRLEN`).

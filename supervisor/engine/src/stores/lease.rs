@@ -80,7 +80,7 @@ impl Stores {
         if wants.iter().any(|want| !want.read_only) {
             self.measure_tenant(tenant.to_owned(), *quota).await?;
         }
-        let ids = if has_ids { self.pair_of(tenant)? } else { None };
+        let ids = if has_ids { self.pair_of(tenant).await? } else { None };
         let mut lease = StoreLease { uses: Vec::new(), ids };
         for want in wants {
             lease.uses.push(self.take(tenant, want, max)?);

@@ -26,14 +26,17 @@ pub(super) async fn json<T: Serialize>(
     weight_bytes: usize,
     value: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Response, Problem> {
-    let reservation = room(engine, tenant, weight_bytes).await?;
-    let write = move || (serde_json::to_vec(&value()), reservation);
-    let (written, mut reservation) = by_size(weight_bytes, write).await;
+    let mut reservation = room(engine, tenant, weight_bytes).await?;
+    let write = move || {
+        let written = serde_json::to_vec(&value());
+        // Escapes may have taken more than the estimate.
+        reservation.set(written.as_ref().map_or(0, Vec::capacity));
+        (written, reservation)
+    };
+    let (written, reservation) = by_size(weight_bytes, write).await;
     let bytes = written.map_err(|error| {
         Problem::from(EngineError::Internal(format!("write an answer as JSON: {error}")))
     })?;
-    // Escapes may have taken more than the estimate.
-    reservation.set(bytes.capacity());
     Ok(([(header::CONTENT_TYPE, "application/json")], reserved(bytes, reservation)).into_response())
 }
 

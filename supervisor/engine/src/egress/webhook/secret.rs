@@ -1,15 +1,13 @@
 //! The secret that signs the webhook's requests. It is never part of an error.
 
-use std::fs::OpenOptions;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nix::fcntl::OFlag;
 use nix::unistd::Uid;
 
+use super::super::regular::open_regular;
 use crate::settings::{SecretSource, Webhook};
 
 /// Keys of Standard Webhooks have 24 to 64 bytes, in base64 after this.
@@ -93,14 +91,8 @@ pub(super) fn key(source: &SecretSource) -> Result<Vec<u8>, WebhookSecretError> 
 }
 
 fn read_key_file(path: &Path) -> io::Result<String> {
-    // A FIFO without a writer is not waited for (open(2), O_NONBLOCK).
-    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
     let mut text = String::new();
-    file.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text)?;
+    open_regular(path)?.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text)?;
     Ok(text)
 }
 

@@ -132,7 +132,7 @@ impl Engine {
             error: None,
             artefact: None,
         };
-        self.keep(artefacts, &owner, &name, &record, None);
+        self.keep(artefacts, &owner, &name, &record, None).await;
         let log = match self.build(artefacts, build, plan).await {
             Ok((hash, log)) => {
                 record.artefact = Some(hash);
@@ -145,7 +145,7 @@ impl Engine {
             }
         };
         record.ended_at = Some(Timestamp::now());
-        self.keep(artefacts, &owner, &name, &record, Some(&log));
+        self.keep(artefacts, &owner, &name, &record, Some(&log)).await;
         self.note_build(&owner, &name, &record);
         self.arrange_built_templates().await;
         build.state().ended = Some(record);
@@ -153,7 +153,7 @@ impl Engine {
         artefacts.collect().await;
     }
 
-    fn keep(
+    async fn keep(
         &self,
         artefacts: &Artefacts,
         owner: &Owner,
@@ -161,7 +161,7 @@ impl Engine {
         record: &BuildRecord,
         log: Option<&str>,
     ) {
-        if let Err(error) = artefacts.write_build(owner, name, record, log) {
+        if let Err(error) = artefacts.write_build(owner, name, record, log).await {
             tracing::warn!(%error, name, "a build is not recorded");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -16,9 +17,11 @@ use vivarium_protocol::places::{ALIASES, Place, Root, TMP};
 
 use super::tools::tools;
 use super::{env, timeout};
+use crate::budget::Reservation;
 use crate::code_policy::AskedPolicy;
-use crate::engine::EngineError;
 use crate::engine::processes::window_size;
+use crate::engine::{EngineError, ExecutionOptions};
+use crate::off_thread::by_size;
 use crate::session::WorkSpec;
 use crate::session::calls::tool::AskedTools;
 use crate::settings::Settings;
@@ -91,6 +94,21 @@ pub(in crate::engine) fn code(
         approval: rule(asked.approval)?,
     };
     fitting(spec, "code")
+}
+
+/// Considers a request, which may be large, where it holds up nobody else's.
+pub(in crate::engine) async fn considered<R: Send + 'static, T: Send + 'static>(
+    settings: Arc<Settings>,
+    request: R,
+    options: &mut ExecutionOptions,
+    consider: fn(&Settings, R) -> Result<T, EngineError>,
+) -> Result<T, EngineError> {
+    let reservation = options.reservation.take();
+    let bytes = reservation.as_ref().map_or(0, Reservation::bytes);
+    let work = move || (consider(&settings, request), reservation);
+    let (considered, reservation) = by_size(bytes, work).await;
+    options.reservation = reservation;
+    considered
 }
 
 pub(in crate::engine) fn command(

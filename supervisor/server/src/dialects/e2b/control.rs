@@ -18,6 +18,7 @@ use super::new::{New, TIMEOUT_SECS, after};
 use super::sandboxes::{Sandboxes, Tokens};
 use super::session::{self, Session};
 use super::{listing, paths};
+use crate::dialects::is_blank;
 use crate::dialects::native::{self, Call, Native, Refusal};
 use crate::off_thread;
 
@@ -101,7 +102,7 @@ async fn read<T>(body: &Bytes) -> Result<T, Refusal>
 where
     T: DeserializeOwned + Default + Send + 'static,
 {
-    if body.trim_ascii().is_empty() {
+    if is_blank(body) {
         return Ok(T::default());
     }
     off_thread::from_slice(body).await.map_err(|error| bad("body", error.to_string()))

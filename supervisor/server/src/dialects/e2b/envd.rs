@@ -23,6 +23,7 @@ use vivarium_api_types::Object;
 use super::connect::{self, Failure};
 use super::{Client, USER, envelope, errors, session};
 use crate::dialects::native::Native;
+use crate::dialects::{held, is_blank};
 use crate::off_thread;
 
 /// What a call may take, by the name of its method.
@@ -96,15 +97,15 @@ async fn unary<N: Native>(client: &Client<N>, path: &str, body: &Bytes) -> Resul
 
 async fn read<T: DeserializeOwned + Send + 'static>(body: &Bytes) -> Result<T, Failure> {
     let none = Bytes::from_static(b"{}");
-    let body = if body.trim_ascii().is_empty() { &none } else { body };
+    let body = if is_blank(body) { &none } else { body };
     let Object(value) =
         off_thread::from_slice(body).await.map_err(|error| Failure::invalid(&error))?;
     Ok(value)
 }
 
-async fn read_one<T: DeserializeOwned + Send + 'static>(body: &[u8]) -> Result<T, Failure> {
+async fn read_one<T: DeserializeOwned + Send + 'static>(body: &Bytes) -> Result<T, Failure> {
     let message = envelope::one(body).map_err(|error| Failure::invalid(&error))?;
-    read(&message.into()).await
+    read(&held::bytes(message, body.clone())).await
 }
 
 /// A sandbox has one user. `Authorization` names it, and is no credential.

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::errors::{self, bad};
 use super::{Client, paths};
+use crate::dialects::is_blank;
 use crate::dialects::native::{Native, Refusal};
 use crate::off_thread;
 
@@ -47,7 +48,7 @@ pub async fn respond<N: Native>(
 
 async fn open<N: Native>(client: &Client<N>, body: &Bytes) -> Result<Response, Refusal> {
     let none = Bytes::from_static(b"{}");
-    let body = if body.trim_ascii().is_empty() { &none } else { body };
+    let body = if is_blank(body) { &none } else { body };
     let asked: NewContext =
         off_thread::from_slice(body).await.map_err(|error| bad("body", error.to_string()))?;
     if let Some(other) = other_language(asked.language.as_deref()) {

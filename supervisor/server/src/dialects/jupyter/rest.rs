@@ -18,6 +18,7 @@ use super::kernels::Kernels;
 use super::shell::{delete, interrupt, reset};
 use super::specs::{self, Specs};
 use super::written;
+use crate::dialects::is_blank;
 use crate::dialects::native::{self, Call, Native, Refusal};
 use crate::off_thread;
 
@@ -215,7 +216,7 @@ impl<N: Native> Client<'_, N> {
 
     async fn start(&self, body: &Bytes) -> Result<Response, Refusal> {
         let none = Bytes::from_static(b"{}");
-        let body = if body.trim_ascii().is_empty() { &none } else { body };
+        let body = if is_blank(body) { &none } else { body };
         let Ok(asked) = off_thread::from_slice::<Start>(body).await else {
             let why = "the body is a JSON object with the name of a kernelspec";
             return Ok(problem(StatusCode::BAD_REQUEST, "malformed_json", why));

@@ -1,5 +1,7 @@
 //! The input of processes: in single calls, and as a stream of the client's.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -17,6 +19,7 @@ use super::super::connect::{self, Failure, STREAM_TYPE, envelope};
 use super::super::envelope::{Decoder, MAX_MESSAGE_BYTES};
 use super::process::{Of, known};
 use super::processes::Selector;
+use crate::dialects::held;
 use crate::dialects::native::{self, Call, Content, Native};
 
 /// A message that is larger counts towards the tenant's memory while it comes, as the largest would.
@@ -97,12 +100,12 @@ async fn write<N: Native>(client: &Client<N>, pid: u32, bytes: Vec<u8>) -> Resul
 
 /// Writes what a client streams, in its order. No more is read than was written, but for one message.
 pub(super) async fn stream<N: Native>(client: &Client<N>, mut body: Body) -> Result<(), Failure> {
-    let (mut decoder, mut pid, mut room) = (Decoder::default(), None, None);
+    let (mut decoder, mut pid, mut room) = (Decoder::default(), None, None::<Arc<N::Room>>);
     loop {
         while let Some(message) =
             decoder.next_message().map_err(|error| Failure::invalid(&error))?
         {
-            let message: Streamed = super::read(&message.into()).await?;
+            let message: Streamed = super::read(&held::bytes(message, room.clone())).await?;
             if message.start.is_none() && message.data.is_none() && message.keepalive.is_none() {
                 return Err(Failure::new("invalid_argument", "a message without an event"));
             }
@@ -120,7 +123,7 @@ pub(super) async fn stream<N: Native>(client: &Client<N>, mut body: Body) -> Res
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
                     if room.is_none() && decoder.buffered() > LARGE_BYTES {
-                        room = Some(client.native.room(2 * MAX_MESSAGE_BYTES).await?);
+                        room = Some(Arc::new(client.native.room(2 * MAX_MESSAGE_BYTES).await?));
                     }
                     decoder.feed(&data);
                 }

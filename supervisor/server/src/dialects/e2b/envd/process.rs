@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::response::Response;
 use http::{HeaderMap, Method};
 use serde::Deserialize;
@@ -123,7 +124,7 @@ pub(super) fn alive(headers: &HeaderMap) -> Duration {
 pub(super) async fn start<N: Native>(
     client: Client<N>,
     headers: &HeaderMap,
-    body: &[u8],
+    body: &Bytes,
 ) -> Response {
     match started(client, headers, body).await {
         Ok(stream) => streamed(stream, alive(headers)),
@@ -134,7 +135,7 @@ pub(super) async fn start<N: Native>(
 async fn started<N: Native>(
     client: Client<N>,
     headers: &HeaderMap,
-    body: &[u8],
+    body: &Bytes,
 ) -> Result<Running<N>, Failure> {
     let start: Start = super::read_one(body).await?;
     if start.tag.as_ref().is_some_and(|tag| tag.len() > MAX_TAG_BYTES) {
@@ -179,7 +180,7 @@ async fn check_directory<N: Native>(client: &Client<N>, cwd: Option<&str>) -> Re
 pub(super) async fn connect<N: Native>(
     client: Client<N>,
     headers: &HeaderMap,
-    body: &[u8],
+    body: &Bytes,
 ) -> Response {
     match connected(client, body).await {
         Ok(stream) => streamed(stream, alive(headers)),
@@ -187,7 +188,7 @@ pub(super) async fn connect<N: Native>(
     }
 }
 
-async fn connected<N: Native>(client: Client<N>, body: &[u8]) -> Result<Running<N>, Failure> {
+async fn connected<N: Native>(client: Client<N>, body: &Bytes) -> Result<Running<N>, Failure> {
     let of: Of = super::read_one(body).await?;
     let pid = known(&client.sandbox, &of.process)?;
     if !running(&client).await?.contains(&pid) {

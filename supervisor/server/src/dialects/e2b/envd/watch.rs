@@ -144,7 +144,7 @@ fn name_below<'a>(root: &str, path: &'a str) -> &'a str {
 pub(super) async fn stream<N: Native>(
     client: Client<N>,
     headers: &HeaderMap,
-    body: &[u8],
+    body: &Bytes,
 ) -> Response {
     let watched = async {
         let watch: Watch = super::read_one(body).await?;
