@@ -40,13 +40,19 @@ pub(super) struct Args {
     config: ConfigOptions,
 }
 
-/// Says to tokio how many threads it is to have.
+/// Says another number of threads, as it does to tokio.
 const THREADS: &str = "TOKIO_WORKER_THREADS";
 
 /// One for each four CPUs. The sessions need the others; and where there are two, each event of one wakes the
 /// other as well, to look for work: with one thread on two CPUs a warm execution takes 0.7 of the time.
-fn worker_threads() -> usize {
-    (available_parallelism().map_or(1, NonZero::get) / 4).max(1)
+fn worker_threads() -> Result<usize, Failure> {
+    let Some(asked) = env::var_os(THREADS) else {
+        return Ok((available_parallelism().map_or(1, NonZero::get) / 4).max(1));
+    };
+    let asked = asked.to_str().and_then(|text| text.parse::<NonZero<usize>>().ok());
+    asked
+        .map(NonZero::get)
+        .ok_or_else(|| Failure::says(Exit::Usage, format!("{THREADS} is not a number of threads")))
 }
 
 pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
@@ -60,12 +66,9 @@ pub(super) fn main(args: &Args) -> Result<Exit, Failure> {
     }
     let prepared = startup::prepare(&mut config.settings)
         .map_err(|error| Failure::new(Exit::Unavailable, &error))?;
-    let mut builder = Builder::new_multi_thread();
-    if env::var_os(THREADS).is_none() {
-        builder.worker_threads(worker_threads());
-    }
-    let runtime = builder
+    let runtime = Builder::new_multi_thread()
         .enable_all()
+        .worker_threads(worker_threads()?)
         // Memory is read on such a thread every few seconds, so one always stays. Where there is
         // none and no more can be made (RLIMIT_NPROC, pids.max), `spawn_blocking` panics.
         .thread_keep_alive(Duration::from_secs(60))

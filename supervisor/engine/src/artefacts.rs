@@ -237,15 +237,16 @@ impl Artefacts {
     }
 
     /// Takes a name away. What it stood for goes when no session has it.
-    pub(crate) fn unname(&self, owner: &Owner, name: &str) -> Result<bool, ArtefactError> {
-        let mut state = self.state();
+    pub(crate) async fn unname(&self, owner: &Owner, name: &str) -> Result<bool, ArtefactError> {
+        let changing = self.changing.lock().await;
         let key = (owner.clone(), name.to_owned());
-        if !state.names.contains_key(&key) {
-            return Ok(false);
+        let is_named = self.state().names.contains_key(&key);
+        if is_named {
+            disk::remove_name(&self.root, owner, name)?;
+            self.state().names.remove(&key);
         }
-        disk::remove_name(&self.root, owner, name)?;
-        state.names.remove(&key);
-        Ok(true)
+        drop(changing);
+        Ok(is_named)
     }
 
     /// Removes every artefact that no name stands for and nobody has.

@@ -23,7 +23,6 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -141,10 +140,10 @@ pub struct Stores {
     helper: StorageHelper,
     ids: Option<Arc<IdPool>>,
     audit: AuditLog,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     reads: Arc<tokio::sync::Semaphore>,
     /// Held while a tenant gets its ids.
-    pairing: tokio::sync::Mutex<()>,
+    pairing: Arc<tokio::sync::Mutex<()>>,
     /// No other daemon uses the directory.
     _lock: Flock<File>,
 }
@@ -154,6 +153,10 @@ struct State {
     stores: BTreeMap<Key, Arc<Store>>,
     /// The ids of tenants.
     pairs: BTreeMap<String, SubordinateIds>,
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Stores {
@@ -181,7 +184,7 @@ impl Stores {
             state.stores.insert((tenant, key), store);
         }
         let reads = Arc::new(tokio::sync::Semaphore::new(read::MAX_READS));
-        let state = Mutex::new(state);
+        let state = Arc::new(Mutex::new(state));
         let helper = StorageHelper { backend, ids: ids.clone() };
         let stores = Arc::new(Self {
             root,
@@ -190,7 +193,7 @@ impl Stores {
             audit,
             state,
             reads,
-            pairing: tokio::sync::Mutex::default(),
+            pairing: Arc::default(),
             _lock: lock,
         });
         for dir in found.leftovers {
@@ -214,7 +217,7 @@ impl Stores {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub fn find(&self, tenant: &str, key: &StoreKey) -> Result<Arc<Store>, StoreError> {
@@ -347,18 +350,23 @@ impl Stores {
         if let Some(pair) = known() {
             return Ok(Some(pair));
         }
-        // Until it is known, as a tenant has one pair.
-        let pairing = self.pairing.lock().await;
+        let pairing = Arc::clone(&self.pairing).lock_owned().await;
         if let Some(pair) = known() {
             return Ok(Some(pair));
         }
-        let failed = |why: String| StoreError::Failed(format!("keep subordinate ids: {why}"));
-        let pair = pool.reserve(None).ok_or_else(|| failed("all are in use".to_owned()))?;
-        let (root, owner) = (self.root.clone(), tenant.to_owned());
-        let written = spawn_blocking(move || disk::write_pair(&root, &owner, pair)).await;
-        written.map_err(io::Error::from).flatten().map_err(|error| failed(error.to_string()))?;
-        self.state().pairs.insert(tenant.to_owned(), pair);
-        drop(pairing);
+        let (pool, root) = (Arc::clone(pool), self.root.clone());
+        let (owner, state) = (tenant.to_owned(), Arc::clone(&self.state));
+        // To its end, also where nobody waits for it any more: what is reserved is known, or is nobody's.
+        let keeping = spawn_blocking(move || {
+            let pair = pool.reserve(None).ok_or_else(|| "all are in use".to_owned())?;
+            disk::write_pair(&root, &owner, pair).map_err(|error| error.to_string())?;
+            lock(&state).pairs.insert(owner, pair);
+            drop(pairing);
+            Ok(pair)
+        });
+        let kept = keeping.await.map_err(|error| error.to_string()).flatten();
+        let pair =
+            kept.map_err(|why| StoreError::Failed(format!("keep subordinate ids: {why}")))?;
         Ok(Some(pair))
     }
 }

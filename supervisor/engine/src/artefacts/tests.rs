@@ -66,8 +66,8 @@ async fn what_is_in_use_is_not_collected() {
     std::fs::remove_dir(artefact.dir.join(disk::DATA)).unwrap();
     assert!(!Artefacts::in_use(&artefact));
     assert_eq!(artefacts.collect().await, Collected::default(), "it has a name");
-    assert!(artefacts.unname(&owner, "mine").unwrap());
-    assert!(!artefacts.unname(&owner, "mine").unwrap());
+    assert!(artefacts.unname(&owner, "mine").await.unwrap());
+    assert!(!artefacts.unname(&owner, "mine").await.unwrap());
     assert_eq!(artefacts.collect().await, Collected::default(), "somebody has it");
     let place = artefact.dir.clone();
     drop(artefact);

@@ -95,7 +95,7 @@ impl Engine {
     pub async fn remove_environment(&self, owner: &Owner, name: &str) -> Result<(), EngineError> {
         let unknown = || EngineError::UnknownEnvironment(name.to_owned());
         let artefacts = self.existing().await?.ok_or_else(unknown)?;
-        if !is_valid_id(name) || !artefacts.unname(owner, name)? {
+        if !is_valid_id(name) || !artefacts.unname(owner, name).await? {
             return Err(unknown());
         }
         self.arrange_built_templates().await;

@@ -104,7 +104,8 @@ pub(in crate::engine) async fn considered<R: Send + 'static, T: Send + 'static>(
     consider: fn(&Settings, R) -> Result<T, EngineError>,
 ) -> Result<T, EngineError> {
     let reservation = options.reservation.take();
-    let bytes = reservation.as_ref().map_or(0, Reservation::bytes);
+    // Of the body, which counts twice.
+    let bytes = reservation.as_ref().map_or(0, Reservation::bytes) / 2;
     let work = move || (consider(&settings, request), reservation);
     let (considered, reservation) = by_size(bytes, work).await;
     options.reservation = reservation;
