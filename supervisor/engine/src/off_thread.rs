@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-/// From so many bytes on. JSON of many small values takes some 10 ns a byte, and another thread some 30 µs to answer.
+/// From so many bytes on. What is smaller holds up nobody for long.
 const LARGE_BYTES: usize = 128 << 10;
 
 /// At a time. Many more would compete with the threads that serve, and take those that files and scopes wait for.

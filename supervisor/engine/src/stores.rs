@@ -356,7 +356,7 @@ impl Stores {
         }
         let (pool, root) = (Arc::clone(pool), self.root.clone());
         let (owner, state) = (tenant.to_owned(), Arc::clone(&self.state));
-        // To its end, also where nobody waits for it any more: what is reserved is known, or is nobody's.
+        // To its end, also where nobody waits for it any more: a pair that is reserved and not known would be lost.
         let keeping = spawn_blocking(move || {
             let pair = pool.reserve(None).ok_or_else(|| "all are in use".to_owned())?;
             disk::write_pair(&root, &owner, pair).map_err(|error| error.to_string())?;

@@ -15,9 +15,16 @@ pub mod mcp;
 pub mod native;
 mod place;
 
-/// Whether a body is what clients send for none.
-fn is_blank(body: &[u8]) -> bool {
-    body.len() <= 64 && body.trim_ascii().is_empty()
+use axum::body::Bytes;
+use serde::de::DeserializeOwned;
+
+use crate::off_thread;
+
+/// Parses the JSON of a body. Clients send nothing, or some space, for an empty object.
+async fn parsed<T: DeserializeOwned + Send + 'static>(body: &Bytes) -> serde_json::Result<T> {
+    let is_blank = body.len() <= 64 && body.trim_ascii().is_empty();
+    let empty = Bytes::from_static(b"{}");
+    off_thread::from_slice(if is_blank { &empty } else { body }).await
 }
 
 /// The name of an exception's class alone, as `__name__` and notebooks have it.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderName, HeaderValue, Method, Uri};
@@ -107,14 +108,11 @@ impl<T: DeserializeOwned + Default + Attended + Send + 'static> FromRequest<Shar
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = extract::read_optional_json(&mut parts, body, state).await?;
-        let bytes = body.len();
-        let keyed = KeyedBy::of(&parts);
-        let read = move || {
-            let key = keyed.key(&body)?;
-            let spec = if body.is_empty() { T::default() } else { extract::parse(&body)? };
-            Ok::<_, Problem>((key, spec, reservation))
+        let parse = |body: &[u8]| match body {
+            [] => Ok(T::default()),
+            body => extract::parse(body),
         };
-        let (key, spec, reservation) = by_size(bytes, read).await?;
+        let (key, spec, reservation) = read(&parts, body, reservation, parse).await?;
         if key.is_none() && spec.ends_with_client() {
             end_with_client(&parts.extensions);
         }
@@ -144,15 +142,10 @@ impl<T: DeserializeOwned + Attended + Answered + Send + 'static> FromRequest<Sha
     async fn from_request(request: Request, state: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let (body, reservation) = extract::read_json(&mut parts, body, state).await?;
-        let bytes = body.len();
-        let keyed = KeyedBy::of(&parts);
         let last_read = events::last_read(&parts.headers)?;
         let is_streamed = events::is_wanted(&parts.headers);
-        let read = move || {
-            let key = keyed.key(&body)?;
-            Ok::<_, Problem>((key, extract::parse::<T>(&body)?, reservation))
-        };
-        let (key, request, reservation) = by_size(bytes, read).await?;
+        let (key, request, reservation): (_, T, _) =
+            read(&parts, body, reservation, extract::parse).await?;
         if is_streamed || request.ends_with_client() {
             end_with_client(&parts.extensions);
         }
@@ -177,6 +170,17 @@ pub(super) fn replayed(mut response: Response, is_replay: bool) -> Response {
         response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     }
     response
+}
+
+/// What is parsed of a body, with the request's key. Gives back the reservation.
+async fn read<T: Send + 'static>(
+    parts: &Parts,
+    body: Bytes,
+    reservation: Reservation,
+    parse: fn(&[u8]) -> Result<T, Problem>,
+) -> Result<(Option<IdempotencyKey>, T, Reservation), Problem> {
+    let keyed = KeyedBy::of(parts);
+    by_size(body.len(), move || Ok((keyed.key(&body)?, parse(&body)?, reservation))).await
 }
 
 /// The key that a request has, and what that stands for besides the body.

@@ -18,9 +18,8 @@ use super::new::{New, TIMEOUT_SECS, after};
 use super::sandboxes::{Sandboxes, Tokens};
 use super::session::{self, Session};
 use super::{listing, paths};
-use crate::dialects::is_blank;
 use crate::dialects::native::{self, Call, Native, Refusal};
-use crate::off_thread;
+use crate::dialects::parsed;
 
 /// The characters of an id, the first of which is a letter: it becomes part of a host's name.
 const ID_CHARS: usize = 20;
@@ -98,14 +97,8 @@ struct Connect {
     memory: Option<bool>,
 }
 
-async fn read<T>(body: &Bytes) -> Result<T, Refusal>
-where
-    T: DeserializeOwned + Default + Send + 'static,
-{
-    if is_blank(body) {
-        return Ok(T::default());
-    }
-    off_thread::from_slice(body).await.map_err(|error| bad("body", error.to_string()))
+async fn read<T: DeserializeOwned + Send + 'static>(body: &Bytes) -> Result<T, Refusal> {
+    parsed(body).await.map_err(|error| bad("body", error.to_string()))
 }
 
 fn new_id() -> String {

@@ -23,8 +23,7 @@ use vivarium_api_types::Object;
 use super::connect::{self, Failure};
 use super::{Client, USER, envelope, errors, session};
 use crate::dialects::native::Native;
-use crate::dialects::{held, is_blank};
-use crate::off_thread;
+use crate::dialects::{held, parsed};
 
 /// What a call may take, by the name of its method.
 #[must_use]
@@ -96,10 +95,7 @@ async fn unary<N: Native>(client: &Client<N>, path: &str, body: &Bytes) -> Resul
 }
 
 async fn read<T: DeserializeOwned + Send + 'static>(body: &Bytes) -> Result<T, Failure> {
-    let none = Bytes::from_static(b"{}");
-    let body = if is_blank(body) { &none } else { body };
-    let Object(value) =
-        off_thread::from_slice(body).await.map_err(|error| Failure::invalid(&error))?;
+    let Object(value) = parsed(body).await.map_err(|error| Failure::invalid(&error))?;
     Ok(value)
 }
 

@@ -11,9 +11,8 @@ use serde::Deserialize;
 
 use super::errors::{self, bad};
 use super::{Client, paths};
-use crate::dialects::is_blank;
 use crate::dialects::native::{Native, Refusal};
-use crate::off_thread;
+use crate::dialects::parsed;
 
 /// The language that sandboxes have.
 const PYTHON: &str = "python";
@@ -47,10 +46,7 @@ pub async fn respond<N: Native>(
 }
 
 async fn open<N: Native>(client: &Client<N>, body: &Bytes) -> Result<Response, Refusal> {
-    let none = Bytes::from_static(b"{}");
-    let body = if is_blank(body) { &none } else { body };
-    let asked: NewContext =
-        off_thread::from_slice(body).await.map_err(|error| bad("body", error.to_string()))?;
+    let asked: NewContext = parsed(body).await.map_err(|error| bad("body", error.to_string()))?;
     if let Some(other) = other_language(asked.language.as_deref()) {
         return Ok(other);
     }

@@ -18,9 +18,8 @@ use super::kernels::Kernels;
 use super::shell::{delete, interrupt, reset};
 use super::specs::{self, Specs};
 use super::written;
-use crate::dialects::is_blank;
 use crate::dialects::native::{self, Call, Native, Refusal};
-use crate::off_thread;
+use crate::dialects::parsed;
 
 /// The metadata of sessions that are kernels, and the name of their kernelspec.
 const MARK: &str = "jupyter";
@@ -215,9 +214,7 @@ impl<N: Native> Client<'_, N> {
     }
 
     async fn start(&self, body: &Bytes) -> Result<Response, Refusal> {
-        let none = Bytes::from_static(b"{}");
-        let body = if is_blank(body) { &none } else { body };
-        let Ok(asked) = off_thread::from_slice::<Start>(body).await else {
+        let Ok(asked) = parsed::<Start>(body).await else {
             let why = "the body is a JSON object with the name of a kernelspec";
             return Ok(problem(StatusCode::BAD_REQUEST, "malformed_json", why));
         };
