@@ -4,7 +4,7 @@
 //! The agent trusts a kernel with nothing but its own executions: frames are bounded before they are
 //! read, and one out of turn ends the kernel.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
@@ -12,6 +12,7 @@ use std::time::Instant;
 use nix::fcntl::OFlag;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, pipe2};
+use rustix::buffer::spare_capacity;
 use vivarium_protocol::discard;
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::leaf::Leaf;
@@ -254,13 +255,13 @@ impl Kernel {
         if !self.control_open {
             return ReadOutcome::Closed;
         }
-        let mut buffer = vec![0; 64 << 10];
-        match self.control.read(&mut buffer) {
+        let mut read = Vec::with_capacity(64 << 10);
+        match rustix::io::read(&self.control, spare_capacity(&mut read)) {
             Ok(count) if count > 0 => {
-                self.decoder.push(buffer.get(..count).unwrap_or_default());
+                self.decoder.push(&read);
                 ReadOutcome::Something
             }
-            Err(error) if is_retry(&error) => ReadOutcome::Nothing,
+            Err(error) if is_retry(&error.into()) => ReadOutcome::Nothing,
             _ => {
                 self.control_open = false;
                 ReadOutcome::Closed

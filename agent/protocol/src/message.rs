@@ -228,6 +228,8 @@ pub enum FromAgent {
     Started {
         /// The number of the execution.
         execution: ExecutionNumber,
+        /// How many microseconds ago that was: of code that soon ends the agent says both at once.
+        ago_us: u64,
     },
     /// The execution's input files could not be written, so it was not run.
     FilesRefused {
@@ -347,7 +349,7 @@ impl FromAgent {
     #[must_use]
     pub const fn execution(&self) -> Option<ExecutionNumber> {
         match self {
-            Self::Started { execution }
+            Self::Started { execution, .. }
             | Self::FilesRefused { execution, .. }
             | Self::Output { execution, .. }
             | Self::Value { execution, .. }

@@ -8,8 +8,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
 use vivarium_protocol::message::Stream;
 
 const CHUNK_BYTES: usize = 64 << 10;
@@ -87,24 +88,19 @@ impl Output {
     }
 
     pub(crate) fn read(&mut self, running: bool) -> Option<Vec<u8>> {
-        let mut chunk = vec![0; CHUNK_BYTES];
-        let count = loop {
+        let mut chunk = Vec::with_capacity(CHUNK_BYTES);
+        loop {
             let pipe = self.pipe.as_ref()?;
-            match nix::unistd::read(pipe, &mut chunk) {
-                Ok(0) => {
+            match rustix::io::read(pipe, spare_capacity(&mut chunk)) {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return None,
+                Ok(0) | Err(_) => {
                     self.pipe = None;
                     return None;
                 }
-                Ok(count) => break count,
-                Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) => return None,
-                Err(_) => {
-                    self.pipe = None;
-                    return None;
-                }
+                Ok(_) => break,
             }
-        };
-        chunk.truncate(count);
+        }
         if self.paced_since.is_some_and(|since| since.elapsed() >= PACE) {
             (self.paced_since, self.passed) = (Some(Instant::now()), 0);
         }

@@ -118,6 +118,7 @@ impl<'a> Session<'a> {
     fn serve(&mut self) -> Result<(), Failure> {
         loop {
             if self.turn()?.is_break() {
+                self.control.write();
                 ending::kill_all(); // PID 1's end does the same; without a namespace this does
                 return Ok(());
             }
@@ -130,12 +131,14 @@ impl<'a> Session<'a> {
         // postpone a deadline.
         if self.deadline_passed() {
             self.handle_deadlines()?;
+            self.control.write();
         }
         for event in self.wait()? {
             if self.handle_event(event)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
+        self.control.write();
         Ok(ControlFlow::Continue(()))
     }
 
@@ -262,6 +265,9 @@ impl<'a> Session<'a> {
     fn handle_deadlines(&mut self) -> Result<(), Failure> {
         let now = Instant::now();
         let is_due = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
+        if is_due(self.control.due()) {
+            self.control.say_started()?;
+        }
         if is_due(self.changes.due()) {
             self.changes.read(&self.files.workdir);
         }

@@ -79,10 +79,10 @@ impl Session<'_> {
             SpawnProgress::Pending => Ok(()),
             SpawnProgress::Started(_) => {
                 running.next_cpu_check = limit;
-                self.control.send(&FromAgent::Started { execution })
+                self.control.send(&FromAgent::Started { execution, ago_us: 0 })
             }
             SpawnProgress::Failed(_) if running.command.is_killed() => {
-                self.control.send(&FromAgent::Started { execution })
+                self.control.send(&FromAgent::Started { execution, ago_us: 0 })
             }
             SpawnProgress::Failed(failed) => {
                 self.report_start_failure(execution, &failed.to_string())
@@ -188,7 +188,7 @@ impl Session<'_> {
             return Ok(());
         }
         // It waits for a kernel, and has nothing to end with.
-        self.control.send(&FromAgent::Started { execution })?;
+        self.control.send(&FromAgent::Started { execution, ago_us: 0 })?;
         self.control.send(&FromAgent::Done {
             execution,
             completion: Completion::Signaled(Signal::SIGKILL as i32),
@@ -215,7 +215,7 @@ impl Session<'_> {
         execution: ExecutionNumber,
         why: &str,
     ) -> Result<(), Failure> {
-        self.control.send(&FromAgent::Started { execution })?;
+        self.control.send(&FromAgent::Started { execution, ago_us: 0 })?;
         let data = format!("the command could not be started: {why}\n").into_bytes();
         self.control.send(&FromAgent::Output { execution, stream: Stream::Stderr, data })
     }

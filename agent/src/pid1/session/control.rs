@@ -4,16 +4,19 @@
 //! The agent must go on reading from a supervisor that does not read, so unsent messages are queued
 //! here. The session bounds the queue: while [`Control::is_full`], it reads nothing from sources of
 //! which there may be any amount.
+//!
+//! What the session says in one turn goes out at its end, in one call: each call wakes the supervisor.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, send};
+use nix::sys::socket::{MsgFlags, sendmsg};
 use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
-use vivarium_protocol::message::{Failure, FromAgent, ToAgent};
+use vivarium_protocol::message::{ExecutionNumber, Failure, FromAgent, ToAgent};
 use vivarium_protocol::stream;
 
 use crate::failure::OrFailure;
@@ -22,7 +25,13 @@ use crate::kernel::launcher_client::is_retry;
 /// How much may be queued before bulk is held back.
 const FULL_BYTES: usize = 256 << 10;
 
-const READ_BYTES: usize = 64 << 10;
+const READ_BYTES: usize = 16 << 10;
+
+/// How many frames go out in one call.
+const FRAMES_AT_ONCE: usize = 16;
+
+/// How long the start of code may be left unsaid, for its end to be said with it.
+const START_UNSAID: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct Control<'a> {
@@ -34,6 +43,8 @@ pub(super) struct Control<'a> {
     outbox: VecDeque<Vec<u8>>,
     sent: usize,
     waiting: usize,
+    /// Code that has started, which is not said yet, and when.
+    started: Option<(ExecutionNumber, Instant)>,
 }
 
 impl<'a> Control<'a> {
@@ -45,18 +56,46 @@ impl<'a> Control<'a> {
             outbox: VecDeque::new(),
             sent: 0,
             waiting: 0,
+            started: None,
         }
     }
 
-    /// Sends a message, now or as soon as the supervisor reads.
+    /// Queues a message. Bulk goes out at once, as far as the supervisor reads.
     pub(super) fn send(&mut self, message: &FromAgent) -> Result<(), Failure> {
-        let bytes = frame::encode(message, MAX_FRAME_BYTES).or_failure("send to the supervisor")?;
-        self.waiting = self.waiting.saturating_add(bytes.len());
-        self.outbox.push_back(bytes);
-        self.write();
+        self.say_started()?;
+        self.enqueue(message)
+    }
+
+    /// Notes that code has started. That is said before whatever is said next, or once it is
+    /// [due](Self::due).
+    pub(super) fn note_started(&mut self, execution: ExecutionNumber) -> Result<(), Failure> {
+        self.say_started()?;
+        self.started = Some((execution, Instant::now()));
         Ok(())
     }
 
+    /// When what is left unsaid is to be said.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.started.map(|(_, at)| at + START_UNSAID)
+    }
+
+    pub(super) fn say_started(&mut self) -> Result<(), Failure> {
+        let Some((execution, at)) = self.started.take() else { return Ok(()) };
+        let ago_us = u64::try_from(at.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.enqueue(&FromAgent::Started { execution, ago_us })
+    }
+
+    fn enqueue(&mut self, message: &FromAgent) -> Result<(), Failure> {
+        let bytes = frame::encode(message, MAX_FRAME_BYTES).or_failure("send to the supervisor")?;
+        self.waiting = self.waiting.saturating_add(bytes.len());
+        self.outbox.push_back(bytes);
+        if self.is_full() {
+            self.write();
+        }
+        Ok(())
+    }
+
+    /// Writes what is queued, as far as the supervisor reads.
     pub(super) fn write(&mut self) {
         self.write_with(MsgFlags::MSG_DONTWAIT);
     }
@@ -67,17 +106,15 @@ impl<'a> Control<'a> {
     }
 
     fn write_with(&mut self, flags: MsgFlags) {
-        while let Some(first) = self.outbox.front() {
-            let rest = first.get(self.sent..).unwrap_or_default();
-            match send(self.socket.as_raw_fd(), rest, flags | MsgFlags::MSG_NOSIGNAL) {
-                Ok(count) => {
-                    self.sent = self.sent.saturating_add(count);
-                    self.waiting = self.waiting.saturating_sub(count);
-                    if count == rest.len() {
-                        self.outbox.pop_front();
-                        self.sent = 0;
-                    }
-                }
+        while !self.outbox.is_empty() {
+            let mut rest = self.sent;
+            let frames = self.outbox.iter().take(FRAMES_AT_ONCE).map(|frame| {
+                IoSlice::new(frame.get(std::mem::take(&mut rest)..).unwrap_or_default())
+            });
+            let frames: Vec<_> = frames.collect();
+            let flags = flags | MsgFlags::MSG_NOSIGNAL;
+            match sendmsg::<()>(self.socket.as_raw_fd(), &frames, &[], flags, None) {
+                Ok(count) => self.remove(count),
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return,
                 // The supervisor is gone, which shows at the next read.
@@ -86,6 +123,18 @@ impl<'a> Control<'a> {
                     (self.sent, self.waiting) = (0, 0);
                 }
             }
+        }
+    }
+
+    /// Takes away the first `count` bytes, which have been sent.
+    fn remove(&mut self, count: usize) {
+        self.waiting = self.waiting.saturating_sub(count);
+        self.sent = self.sent.saturating_add(count);
+        while let Some(first) = self.outbox.front()
+            && self.sent >= first.len()
+        {
+            self.sent -= first.len();
+            self.outbox.pop_front();
         }
     }
 
@@ -155,6 +204,7 @@ mod tests {
         stream::send(&theirs, &ToAgent::Describe, MAX_FRAME_BYTES).unwrap();
         assert!(control.read());
         assert_eq!(control.next_message().unwrap(), Some(ToAgent::Describe));
+        control.write();
         for _ in 0..sent {
             let received: FromAgent = stream::receive(&theirs, MAX_FRAME_BYTES).unwrap();
             assert_eq!(received, message);
@@ -163,6 +213,64 @@ mod tests {
         assert!(!control.wants_write());
         drop(theirs);
         assert!(!control.read());
+    }
+
+    #[test]
+    fn the_start_of_code_is_said_with_what_comes_of_it() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let mut control = Control::new(&ours);
+        let receive = || stream::receive::<FromAgent>(&theirs, MAX_FRAME_BYTES);
+        control.note_started(1).unwrap();
+        control.write();
+        assert!(receive().is_err(), "nothing has come of it yet");
+        let noted = control.due().unwrap() - START_UNSAID;
+        while noted.elapsed() < Duration::from_micros(500) {}
+        control.send(&FromAgent::Pong).unwrap();
+        control.write();
+        assert!(control.due().is_none());
+        let FromAgent::Started { execution: 1, ago_us } = receive().unwrap() else { panic!() };
+        assert!(ago_us >= 500, "{ago_us}");
+        assert_eq!(receive().unwrap(), FromAgent::Pong);
+        // Of two starts the first is said when the second is noted.
+        control.note_started(2).unwrap();
+        control.note_started(3).unwrap();
+        control.write();
+        assert!(matches!(receive().unwrap(), FromAgent::Started { execution: 2, .. }));
+        assert!(receive().is_err());
+        control.say_started().unwrap();
+        control.write();
+        assert!(matches!(receive().unwrap(), FromAgent::Started { execution: 3, .. }));
+    }
+
+    #[test]
+    fn frames_that_go_out_together_arrive_whole() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut control = Control::new(&ours);
+        let output = |size: usize| FromAgent::Output {
+            execution: 1,
+            stream: vivarium_protocol::message::Stream::Stdout,
+            data: vec![b'x'; size],
+        };
+        // Some are larger than what the socket takes at once, and there are more than go out in one call.
+        let sizes = [1, 100_000, 3].into_iter().cycle().take(3 * FRAMES_AT_ONCE);
+        let messages: Vec<_> = sizes.map(output).collect();
+        for message in &messages {
+            control.send(message).unwrap();
+        }
+        let mut decoder = Decoder::new(MAX_FRAME_BYTES);
+        let mut received = Vec::new();
+        while received.len() < messages.len() {
+            control.write();
+            let mut bytes = [0; 4096];
+            let count = std::io::Read::read(&mut theirs, &mut bytes).unwrap();
+            decoder.push(&bytes[..count]);
+            while let Some(message) = decoder.next_message::<FromAgent>().unwrap() {
+                received.push(message);
+            }
+        }
+        assert!(received == messages);
+        assert!(!control.wants_write() && control.waiting == 0);
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl Session<'_> {
             next_cpu_check,
             account: Account::default(),
         });
-        self.control.send(&FromAgent::Started { execution })?;
+        self.control.note_started(execution)?;
         for output in &mut kernel.outputs {
             let (stream, data) = (output.stream(), output.begin());
             if !data.is_empty() {

@@ -94,7 +94,7 @@ fn killing_a_command_with_its_own_leaf_kills_all_that_is_in_it() {
         outside.send(&ToAgent::Kill { execution: 2 }, None);
         assert_eq!(late.kills(), 0);
         outside.executed(command);
-        assert_eq!(outside.recv(), FromAgent::Started { execution: 2 });
+        assert_eq!(outside.recv_started(), 2);
         assert_eq!(late.kills(), 1);
     });
 }
@@ -109,7 +109,7 @@ fn a_command_that_waits_for_a_kernel_can_be_killed() {
         let spec = CommandSpec { own_leaf: true, ..CommandSpec::new(vec!["sleep".into()]) };
         outside.execute(1, 0, Work::Command(spec), Some(&own));
         outside.send(&ToAgent::Kill { execution: 1 }, None);
-        assert_eq!(outside.recv(), FromAgent::Started { execution: 1 });
+        assert_eq!(outside.recv_started(), 1);
         assert_eq!(outside.recv_done(), (1, Completion::Signaled(9)));
     });
 }
@@ -241,7 +241,7 @@ fn code_waits_for_the_kernel_of_its_own_context() {
         kernel.run(2);
         assert_eq!(outside.recv_done(), (2, Completion::Ok));
         let other = outside.kernel_up(other);
-        assert_eq!(outside.recv(), FromAgent::Started { execution: 1 });
+        assert_eq!(outside.recv_started(), 1);
         other.run(1);
         assert_eq!(outside.recv_done(), (1, Completion::Ok));
     });

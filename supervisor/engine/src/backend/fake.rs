@@ -195,7 +195,7 @@ impl FakeAgent {
     pub async fn begin(&mut self) -> u64 {
         match self.recv().await {
             Some(ToAgent::Execute(Execute { execution, .. })) => {
-                self.send(FromAgent::Started { execution }).await;
+                self.send(FromAgent::Started { execution, ago_us: 0 }).await;
                 execution
             }
             other => panic!("not an execution: {other:?}"),
@@ -256,7 +256,7 @@ impl FakeAgent {
         while let Some(message) = self.recv().await {
             match message {
                 ToAgent::Execute(Execute { execution, work: Work::Code { code, .. }, .. }) => {
-                    self.send(FromAgent::Started { execution }).await;
+                    self.send(FromAgent::Started { execution, ago_us: 0 }).await;
                     self.print(execution, &code).await;
                     self.value(execution, &code).await;
                     self.done(execution, Completion::Ok).await;

@@ -100,13 +100,13 @@ impl Outside<'_> {
         self.execute(execution, 0, Work::Command(spec), own);
         let command = self.spawned();
         let command = self.executed(command);
-        assert_eq!(self.recv(), FromAgent::Started { execution });
+        assert_eq!(self.recv_started(), execution);
         command
     }
 
     pub(super) fn code(&mut self, execution: u64, context: u32) {
         self.execute(execution, context, Work::code("1".into()), None);
-        assert_eq!(self.recv(), FromAgent::Started { execution });
+        assert_eq!(self.recv_started(), execution);
     }
 
     /// What the agent says next.
@@ -115,6 +115,14 @@ impl Outside<'_> {
             self.turn();
         }
         stream::receive(&self.supervisor, MAX_FRAME_BYTES).unwrap()
+    }
+
+    /// The execution that has started.
+    pub(super) fn recv_started(&mut self) -> u64 {
+        match self.recv() {
+            FromAgent::Started { execution, .. } => execution,
+            other => panic!("{other:?}"),
+        }
     }
 
     pub(super) fn turn(&mut self) {

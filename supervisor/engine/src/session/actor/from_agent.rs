@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio::time::Instant;
 use vivarium_api_types::SessionState;
 use vivarium_protocol::discard;
 use vivarium_protocol::layer::Report;
@@ -109,7 +108,7 @@ impl Actor {
         paid: Option<&Reservation>,
     ) -> Step {
         match message {
-            FromAgent::Started { .. } => self.started(number),
+            FromAgent::Started { ago_us, .. } => self.started(number, ago_us),
             FromAgent::FilesRefused { name, reason, .. } => {
                 let detail = cause::bounded(&format!("input file {name:?}: {reason}"));
                 self.over(number)?;
@@ -238,18 +237,17 @@ impl Actor {
     }
 
     /// The code runs: its time begins.
-    fn started(&mut self, number: ContextNumber) -> Step {
+    fn started(&mut self, number: ContextNumber, ago_us: u64) -> Step {
         let Some(context) = self.contexts.get_mut(number) else { return Step::Continue(()) };
         let Some(running) = &mut context.running else { return Step::Continue(()) };
-        let now = Instant::now();
-        running.started = Some(now);
+        let waited = running.start(ago_us);
         running.kernel = Some((context.kernels.current(), context.kernels.unreported()));
         if running.kind == Kind::Code {
             context.kernels.code_began();
         }
         running.writer.started(running.number, &self.session.identity.id);
         if !running.kind.is_question() {
-            self.launch.observer.execution_started(now - running.queued_at);
+            self.launch.observer.execution_started(waited);
         }
         if context.state == SessionState::Replacing || context.closing.is_some() {
             return Step::Continue(());

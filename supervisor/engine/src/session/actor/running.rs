@@ -78,6 +78,13 @@ pub(super) struct RunningExecution {
 }
 
 impl RunningExecution {
+    /// Notes that it started so many microseconds ago. Returns how long it had waited until then.
+    pub(super) fn start(&mut self, ago_us: u64) -> Duration {
+        let waited = self.queued_at.elapsed().saturating_sub(Duration::from_micros(ago_us));
+        self.started = Some(self.queued_at + waited);
+        waited
+    }
+
     /// Takes in what came of it, or forgets it where the daemon has no room for it.
     pub(super) fn fold(
         &mut self,

@@ -13,7 +13,7 @@ async fn executions_run_in_the_order_they_came() {
     for expected in ["a", "b", "c"] {
         let (execution, code, _) = bench.agent.accept().await;
         assert_eq!(code, expected);
-        bench.agent.send(FromAgent::Started { execution }).await;
+        bench.agent.send(FromAgent::Started { execution, ago_us: 0 }).await;
         bench.agent.done(execution, Completion::Ok).await;
     }
     for (reply, id) in replies.into_iter().zip(["1", "2", "3"]) {
