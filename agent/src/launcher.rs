@@ -71,13 +71,14 @@ fn run(
         prepared = prepared.and_then(|prepared: Prepared| prepared.until_order(control));
         match orders.next()? {
             Order::Start(session) => return start(thread, control, lifeline, session, prepared),
+            Order::Check => prepared.iter_mut().for_each(Prepared::check_host),
             Order::Prepare(policy) => {
                 drop(prepared.take());
                 match prepared::prepare(thread, policy) {
                     Ok(Side::Launcher(made)) => prepared = Some(made),
                     Ok(Side::Agent(agent)) => return Ok(agent.serve(control, lifeline)),
                     Err(failed) => {
-                        log_not_prepared(&failed);
+                        prepared::log_failure(&failed);
                         end_descendants();
                     }
                 }
@@ -110,7 +111,7 @@ fn start(
                 return follow(thread, control, lifeline, session);
             }
             // Nothing is left of it, before another takes its ids.
-            Err(failed) => log_not_prepared(&failed),
+            Err(failed) => prepared::log_failure(&failed),
         }
     }
     let (to_agent, to_launcher) = UnixStream::pair().or_failure("socketpair")?;
@@ -191,16 +192,22 @@ fn serve(
     }
     let namespaces =
         SessionNamespaces::open(&context, agent).or_failure("open the session's namespaces")?;
+    let go_on = || {
+        stream::send(&to_agent, &FromLauncher::Mapped, MAX_SMALL_FRAME_BYTES)
+            .or_failure("tell the agent of its ids")
+    };
+    // The agent sets its session up meanwhile. It lets nothing in it make namespaces any more, which pasta does.
+    if context.policy.passt.is_none() {
+        go_on()?;
+    }
     sandbox::give_up_capabilities()?;
     let mut pasta = Pasta::start(thread, &context, &namespaces, leaf.as_ref().map(AsFd::as_fd))?;
     drop(leaf);
-    // Before the agent starts: it lets nothing in the session make namespaces any more, which pasta does.
     if let Some(pasta) = &mut pasta {
         pasta.await_interface(lifeline.as_fd())?;
+        go_on()?;
     }
-    stream::send(&to_agent, &FromLauncher::Mapped, MAX_SMALL_FRAME_BYTES)
-        .or_failure("tell the agent of its ids")?;
-    // The agent sets its session up meanwhile, and does not inherit this filter.
+    // Of the launcher alone.
     sandbox::confine_launcher(&context)?;
     // From here on the agent alone holds the control socket: its end must be the session's.
     release(control)?;
@@ -352,10 +359,6 @@ struct Ready {
     /// The zygote wrote, or a kernel that it forked has ended.
     zygote: bool,
     over: bool,
-}
-
-fn log_not_prepared(failed: &Failure) {
-    crate::log::print_line(&format!("a session was not prepared: {failed}"));
 }
 
 fn log_not_forked(failed: &Failure) {

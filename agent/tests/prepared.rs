@@ -15,6 +15,11 @@ use vivarium_protocol::policy::Policy;
 
 /// The user namespace of a session, and the one that was prepared.
 fn namespaces(prepared: Policy, policy: Policy) -> (String, String) {
+    namespaces_after(prepared, policy, || {})
+}
+
+/// The same, with a change of the host before it is known which session is wanted.
+fn namespaces_after(prepared: Policy, policy: Policy, change: impl FnOnce()) -> (String, String) {
     let mut ahead = String::new();
     let mut kept = None;
     let note = |keeper: Pid| {
@@ -22,6 +27,7 @@ fn namespaces(prepared: Policy, policy: Policy) -> (String, String) {
         ahead = fs::read_link(&link).unwrap().display().to_string();
         // Its number is no other's for as long as it is open.
         kept = fs::File::open(link).ok();
+        change();
     };
     let mut session = Session::launch_prepared(prepared, policy, note).unwrap();
     let look = session.execute("__import__('os').readlink('/proc/self/ns/user')");
@@ -48,6 +54,22 @@ fn one_of_another_policy_is_not() {
         let (session, prepared) = namespaces(other, policy());
         assert_ne!(session, prepared);
     }
+}
+
+#[test]
+fn one_that_was_prepared_before_a_path_of_the_host_changed_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let [shown, other] = ["shown", "other"].map(|name| dir.path().join(name));
+    fs::write(&shown, "before").unwrap();
+    let policy = || Policy { read_paths: vec![shown.clone()], ..policy() };
+    let change = |path: &Path| fs::write(path.with_extension("new"), "after").unwrap();
+    let (session, prepared) = namespaces_after(policy(), policy(), || change(&other));
+    assert_eq!(session, prepared, "another path has");
+    let (session, prepared) = namespaces_after(policy(), policy(), || {
+        change(&shown);
+        fs::rename(shown.with_extension("new"), &shown).unwrap();
+    });
+    assert_ne!(session, prepared);
 }
 
 #[test]

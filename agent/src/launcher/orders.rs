@@ -15,6 +15,7 @@ use crate::startup::check_protocol;
 
 pub(super) enum Order {
     Prepare(Policy),
+    Check,
     Start(Session),
 }
 
@@ -52,6 +53,7 @@ impl<'a> Orders<'a> {
                 self.enter_id_namespace(&launch.policy, &mut fds)?;
                 Order::Prepare(launch.policy)
             }
+            LaunchOrder::Check => Order::Check,
             LaunchOrder::Start(launch) => {
                 check_protocol(launch.protocol_version)?;
                 let Launch { policy, is_ahead, .. } = launch;

@@ -46,6 +46,8 @@ pub(super) struct Prepared {
     policy: Policy,
     paths: HostPaths,
     process: UnixStream,
+    /// Whether the host was as it was, when that was last asked for.
+    is_current: Option<bool>,
     is_started: bool,
 }
 
@@ -79,7 +81,8 @@ pub(super) fn prepare(thread: SingleThreaded, policy: Policy) -> Result<Side, Fa
     id_map::write(&context, child)?;
     stream::send(&process, &FromLauncher::Mapped, MAX_SMALL_FRAME_BYTES)
         .or_failure("tell of the ids")?;
-    Ok(Side::Launcher(Prepared { policy: context.policy, paths, process, is_started: false }))
+    let policy = context.policy;
+    Ok(Side::Launcher(Prepared { policy, paths, process, is_current: None, is_started: false }))
 }
 
 impl Prepared {
@@ -101,12 +104,16 @@ impl Prepared {
             let [_, keeper, mounts] = fds.map(|fd| fd.any() == Some(true));
             if keeper {
                 if let Ok(Err(failed)) = self.answer() {
-                    super::log_not_prepared(&failed);
+                    log_failure(&failed);
                 }
                 return None;
             }
             return (!mounts).then_some(self);
         }
+    }
+
+    pub(super) fn check_host(&mut self) {
+        self.is_current = Some(self.paths.are_unchanged());
     }
 
     /// Has the agent started in its `leaf`. Returns it, and the socket to it.
@@ -123,7 +130,7 @@ impl Prepared {
         if !context.policy.has_surroundings_of(&self.policy) {
             return refused("it is another's");
         }
-        if !self.paths.are_unchanged() {
+        if !self.is_current.unwrap_or_else(|| self.paths.are_unchanged()) {
             return refused("the host has changed");
         }
         let (to_agent, to_launcher) = UnixStream::pair().or_failure("socketpair")?;
@@ -189,6 +196,10 @@ fn prepare_and_keep(
         return Ok(());
     }
     Err(failure("prepare a session", "it failed"))
+}
+
+pub(super) fn log_failure(failed: &Failure) {
+    print_line(&format!("a session was not prepared: {failed}"));
 }
 
 /// Receives a session, with the leaf of its agent.

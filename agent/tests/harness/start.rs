@@ -70,6 +70,7 @@ impl Session {
         let order = Launch { protocol_version: PROTOCOL_VERSION, policy: prepared, is_ahead: true };
         send(&launcher.socket, &LaunchOrder::Prepare(order), MAX_FRAME_BYTES).unwrap();
         keeper(launcher.until_child());
+        send(&launcher.socket, &LaunchOrder::Check, MAX_FRAME_BYTES).unwrap();
         Self::launch_by(launcher, policy, None)
     }
 }

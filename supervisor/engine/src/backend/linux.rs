@@ -16,6 +16,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
+use vivarium_protocol::discard;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, encode};
 use vivarium_protocol::message::LaunchOrder;
 
@@ -64,6 +65,13 @@ impl ForkedLauncher {
         let order = encode(order, MAX_FRAME_BYTES)?;
         fork_server::send(&self.stream, &order, given).await?;
         Ok(self)
+    }
+
+    /// Has it look at the host for what it has prepared, while the session is equipped.
+    fn check_host(&self) {
+        let order = encode(&LaunchOrder::Check, MAX_FRAME_BYTES).map_err(io::Error::from);
+        let sent = order.and_then(|order| self.stream.try_write(&order));
+        discard(sent, "it looks later, or is found to have ended by the order that follows");
     }
 
     /// Whether it has not ended.
@@ -134,7 +142,10 @@ impl Backend for Linux {
     fn launch(&self, spec: LaunchSpec) -> Later<'_, Result<Launched, LaunchError>> {
         Box::pin(async move {
             let (launcher, lease) = match self.0.spare.take(&spec) {
-                Some(Prepared { launcher, lease, .. }) => (launcher, lease),
+                Some(Prepared { launcher, lease, .. }) => {
+                    launcher.check_host();
+                    (launcher, lease)
+                }
                 None => (self.0.fork().await?, None),
             };
             let ForkedLauncher { stream, stderr, forked } = launcher;

@@ -226,44 +226,26 @@ async fn equip(
     context: &LaunchContext,
     resources: &mut Resources,
 ) -> Result<Channel, Failure> {
-    let LaunchContext { tree, ids, workdirs, .. } = context;
     let lease = resources.launched.lease.take();
-    let (mut host, policy) = if tree.is_none() && ids.is_none() && workdirs.is_none() {
-        (HostParts { lease, ..HostParts::default() }, Ok(policy))
-    } else {
-        let (tenant, name) = (new.tenant.to_owned(), new.name.to_owned());
-        let context = context.clone();
-        let making = spawn_blocking(move || {
-            let mut host = HostParts { lease, ..HostParts::default() };
-            let policy = host.make(&tenant, &name, policy, &context);
-            (host, policy)
-        });
-        making.await.map_err(|error| internal(&error.to_string()))?
-    };
+    let making = make_host_parts(new, policy.clone(), lease, context);
+    // While the scope is made.
+    let given = async { Given::of(context, &policy.env) };
+    let (made, given) = tokio::join!(making, given);
+    let (mut host, policy) = made?;
     resources.scope = host.scope.take();
     resources.lease = host.lease.take();
     resources.workdir = host.workdir.take();
-    let policy = policy?;
+    let (policy, Given { program, namespace, template }) = (policy?, given?);
     policy.validate().map_err(|error| failure(None, "check the policy", &error))?;
     let Some(stream) = resources.launched.stream.take() else {
         return Err(internal("the backend gave no stream"));
     };
     let mut channel = Channel::new(stream);
-    let program = context
-        .program
-        .descriptor()
-        .map_err(|error| failure(None, "duplicate a descriptor", &error))?;
     let mut alongside = vec![program];
-    if let Some(pool) = &context.ids {
-        let namespace = pool
-            .namespace()
-            .map_err(|error| failure(Some(Layer::Credentials), "duplicate a descriptor", &error))?;
-        alongside.extend(namespace);
-    }
+    alongside.extend(namespace);
     if let Some(LeafFiles { kill, events }) = host.leaf.take() {
         alongside.extend([OwnedFd::from(kill), events.into()]);
     }
-    let template = context.template.connect(&policy.env);
     if let Some(Connected { socket, memory }) = template {
         resources.template = Some(Arc::clone(&context.template));
         resources.memory = memory;
@@ -278,6 +260,47 @@ async fn equip(
         .send_with(&launch, alongside)
         .map_err(|error| failure(None, "send the policy", &error))?;
     Ok(channel)
+}
+
+/// What goes to the launcher with the policy, but for what is made for the session.
+struct Given {
+    program: OwnedFd,
+    namespace: Option<OwnedFd>,
+    template: Option<Connected>,
+}
+
+impl Given {
+    fn of(context: &LaunchContext, env: &[(String, String)]) -> Result<Self, Failure> {
+        let failed =
+            |layer| move |error: io::Error| failure(layer, "duplicate a descriptor", &error);
+        let program = context.program.descriptor().map_err(failed(None))?;
+        let namespace = match &context.ids {
+            Some(pool) => pool.namespace().map_err(failed(Some(Layer::Credentials)))?,
+            None => None,
+        };
+        Ok(Self { program, namespace, template: context.template.connect(env) })
+    }
+}
+
+/// Makes what a session has of the host alone, and names it in the policy.
+async fn make_host_parts(
+    new: NewSession<'_>,
+    policy: Policy,
+    lease: Option<Lease>,
+    context: &LaunchContext,
+) -> Result<(HostParts, Result<Policy, Failure>), Failure> {
+    let mut host = HostParts { lease, ..HostParts::default() };
+    let LaunchContext { tree, ids, workdirs, .. } = context;
+    if tree.is_none() && ids.is_none() && workdirs.is_none() {
+        return Ok((host, Ok(policy)));
+    }
+    let (tenant, name) = (new.tenant.to_owned(), new.name.to_owned());
+    let context = context.clone();
+    let making = spawn_blocking(move || {
+        let policy = host.make(&tenant, &name, policy, &context);
+        (host, policy)
+    });
+    making.await.map_err(|error| internal(&error.to_string()))
 }
 
 /// What a session has of the host alone.
