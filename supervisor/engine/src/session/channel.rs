@@ -3,17 +3,23 @@
 //! What an agent does not read waits here, bounded by there being one execution and a few
 //! transfers at a time; what it says is bounded by the protocol's maximum before anything is
 //! allocated for it. A message to the agent may carry descriptors; none is ever received here.
+//!
+//! The socket is registered for reading alone: whenever the agent reads, the host's kernel wakes whoever
+//! waits to write (`unix_write_space` in net/unix/af_unix.c).
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
+use rustix::buffer::spare_capacity;
 use serde::Serialize;
 use tokio::io::Interest;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout};
 use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
@@ -39,7 +45,7 @@ pub(super) enum ChannelError {
     #[error("the agent is gone")]
     Closed,
     #[error("the agent's socket failed: {0}")]
-    Io(io::Error),
+    Io(#[from] io::Error),
     #[error("the agent sent {0}")]
     Frame(#[from] FrameError),
 }
@@ -65,7 +71,9 @@ struct Unsent {
 
 #[derive(Debug)]
 pub(super) struct Channel {
-    stream: UnixStream,
+    socket: AsyncFd<StdUnixStream>,
+    /// The same socket, while it takes no more of what is unsent.
+    full: Option<AsyncFd<OwnedFd>>,
     decoder: Decoder,
     /// Whether the decoder may still hold a whole frame.
     fresh: bool,
@@ -83,9 +91,10 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    pub(super) const fn new(stream: UnixStream) -> Self {
-        Self {
-            stream,
+    pub(super) fn new(stream: UnixStream) -> io::Result<Self> {
+        Ok(Self {
+            socket: register(stream.into_std()?, Interest::READABLE)?,
+            full: None,
             decoder: Decoder::new(MAX_FRAME_BYTES),
             fresh: false,
             unsent: VecDeque::new(),
@@ -94,16 +103,12 @@ impl Channel {
             failed: None,
             paid: None,
             short_since: None,
-        }
+        })
     }
 
     /// What the last message takes of the daemon's memory, if it is large.
     pub(super) const fn take_paid(&mut self) -> Option<Reservation> {
         self.paid.take()
-    }
-
-    pub(super) fn into_stream(self) -> UnixStream {
-        self.stream
     }
 
     /// Sends a message, with descriptors: now as far as the socket takes it, the rest while [`Self::next`]
@@ -157,13 +162,7 @@ impl Channel {
     fn flush(&mut self) -> io::Result<()> {
         while let Some(first) = self.unsent.front_mut() {
             let rest = first.bytes.get(self.sent..).unwrap_or_default();
-            let result = if first.descriptors.is_empty() {
-                self.stream.try_write(rest)
-            } else {
-                let (stream, descriptors) = (&self.stream, &first.descriptors);
-                stream.try_io(Interest::WRITABLE, || send_some(stream, rest, descriptors))
-            };
-            match result {
+            match send_some(self.socket.get_ref(), rest, &first.descriptors) {
                 Ok(len) => {
                     first.descriptors.clear();
                     self.sent += len;
@@ -172,6 +171,7 @@ impl Channel {
                         self.sent = 0;
                     }
                 }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if is_for_the_descriptor(&error) => self.refuse(error),
                 Err(error) => {
@@ -181,6 +181,7 @@ impl Channel {
                 }
             }
         }
+        self.full = None;
         Ok(())
     }
 
@@ -201,7 +202,7 @@ impl Channel {
     /// Whether the agent has said nothing that was not heard, and is there. Asks the system without
     /// waiting, since what it knows reaches us a moment later.
     pub(super) fn is_quiet(&mut self) -> bool {
-        self.has_no_rest() && matches!(self.peek(), Err(Errno::EAGAIN))
+        self.has_no_rest() && matches!(peek(self.socket.get_ref()), Err(Errno::EAGAIN))
     }
 
     /// Resolves when [`Self::is_quiet`] is no more true. Nothing is heard.
@@ -209,12 +210,10 @@ impl Channel {
         if !self.has_no_rest() {
             return Poll::Ready(());
         }
-        while let Ok(()) = ready!(self.stream.poll_read_ready(cx)) {
+        while let Ok(mut ready) = ready!(self.socket.poll_read_ready(cx)) {
             // What is said to be readable may have been read; then this notes that it was.
-            let peek = || self.peek().map_err(io::Error::from);
-            match self.stream.try_io(Interest::READABLE, peek) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                _ => break,
+            if ready.try_io(|socket| peek(socket.get_ref()).map_err(io::Error::from)).is_ok() {
+                break;
             }
         }
         Poll::Ready(())
@@ -229,11 +228,6 @@ impl Channel {
             }
         }
         true
-    }
-
-    fn peek(&self) -> Result<usize, Errno> {
-        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
-        recv(self.stream.as_raw_fd(), &mut [0], flags)
     }
 
     /// The next message, for which there is to be room: it is waited for, but only for so long.
@@ -318,36 +312,73 @@ impl Channel {
 
     /// Sends and reads what can be, waiting for something to be.
     async fn progress(&mut self) -> Result<(), ChannelError> {
-        let interest = if self.unsent.is_empty() {
-            Interest::READABLE
-        } else {
-            Interest::READABLE | Interest::WRITABLE
-        };
-        let ready = self.stream.ready(interest).await.map_err(ChannelError::Io)?;
-        if ready.is_writable() {
-            self.flush().unwrap_or_else(|error| tracing::debug!(%error, "writing to an agent"));
+        if self.unsent.is_empty() {
+            let read = read(self.socket.readable().await)?;
+            self.heard(read);
+            return Ok(());
         }
-        if ready.is_readable() { self.read() } else { Ok(()) }
+        let full = match self.full.take() {
+            Some(full) => full,
+            None => self.socket.get_ref().as_fd().try_clone_to_owned().and_then(watch_room)?,
+        };
+        let full = self.full.insert(full);
+        let read = tokio::select! {
+            ready = self.socket.readable() => read(ready)?,
+            room = full.writable() => {
+                room?.clear_ready();
+                None
+            }
+        };
+        self.flush().unwrap_or_else(|error| tracing::debug!(%error, "writing to an agent"));
+        self.heard(read);
+        Ok(())
     }
 
-    fn read(&mut self) -> Result<(), ChannelError> {
-        // Not a field: an idle session is not to hold 64 KiB.
-        let mut bytes = Vec::with_capacity(READ_BYTES);
-        match self.stream.try_read_buf(&mut bytes) {
-            Ok(0) => Err(ChannelError::Closed),
-            Ok(_) => {
-                self.decoder.push(&bytes);
-                self.fresh = true;
-                Ok(())
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            // The agent died with unread bytes of ours in its socket.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                Err(ChannelError::Closed)
-            }
-            Err(error) => Err(ChannelError::Io(error)),
+    fn heard(&mut self, read: Option<Vec<u8>>) {
+        if let Some(bytes) = read {
+            self.decoder.push(&bytes);
+            self.fresh = true;
         }
     }
+}
+
+/// What a socket has that is said to be readable; `None` if it has nothing.
+fn read(
+    ready: io::Result<AsyncFdReadyGuard<'_, StdUnixStream>>,
+) -> Result<Option<Vec<u8>>, ChannelError> {
+    // Not kept: an idle session is not to hold 64 KiB.
+    let mut bytes = Vec::with_capacity(READ_BYTES);
+    let read = |socket: &AsyncFd<StdUnixStream>| {
+        Ok(rustix::io::read(socket.get_ref(), spare_capacity(&mut bytes))?)
+    };
+    match ready?.try_io(read) {
+        Ok(Ok(0)) => Err(ChannelError::Closed),
+        Ok(Ok(_)) => Ok(Some(bytes)),
+        // The agent died with unread bytes of ours in its socket.
+        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
+            Err(ChannelError::Closed)
+        }
+        Ok(Err(error)) if error.kind() != io::ErrorKind::Interrupted => {
+            Err(ChannelError::Io(error))
+        }
+        Ok(Err(_)) | Err(_) => Ok(None),
+    }
+}
+
+fn peek(socket: &StdUnixStream) -> Result<usize, Errno> {
+    recv(socket.as_raw_fd(), &mut [0], MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT)
+}
+
+fn watch_room(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    register(socket, Interest::WRITABLE)
+}
+
+#[expect(
+    deprecated,
+    reason = "the replacement is unsafe for the sake of types whose as_raw_fd lies; a socket's does not"
+)]
+fn register<T: AsRawFd>(socket: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(socket, interest)
 }
 
 /// Whether the socket is well and only the descriptor was refused: the descriptors under way of

@@ -240,7 +240,8 @@ async fn equip(
     let Some(stream) = resources.launched.stream.take() else {
         return Err(internal("the backend gave no stream"));
     };
-    let mut channel = Channel::new(stream);
+    let mut channel = Channel::new(stream)
+        .map_err(|error| failure(None, "wait for the launcher's socket", &error))?;
     let mut alongside = vec![program];
     alongside.extend(namespace);
     if let Some(LeafFiles { kill, events }) = host.leaf.take() {

@@ -61,11 +61,11 @@ impl SessionProcesses {
 
     /// Ends it, and returns when nothing of it is left.
     pub(super) async fn end(self, backend: &dyn Backend) {
-        let Self { channel, mut resources, accounting, .. } = self;
+        let Self { channel, resources, accounting, .. } = self;
         resources.kill();
         // It holds files of the scope, which is to be removed.
         drop(accounting);
-        resources.launched.stream = Some(channel.into_stream());
+        drop(channel);
         resources.tear_down(backend).await;
     }
 }

@@ -18,7 +18,7 @@ fn execute(code: String) -> ToAgent {
 #[tokio::test]
 async fn a_descriptor_comes_with_its_message_however_that_is_cut() {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let (mut channel, mut agent) = (Channel::new(ours), FakeAgent::new(theirs));
+    let (mut channel, mut agent) = (Channel::new(ours).unwrap(), FakeAgent::new(theirs));
     // More than a socket holds, so that what follows waits and goes in parts.
     let large = "x".repeat(4 << 20);
     let (mut first, first_end) = Pair::pair().unwrap();
@@ -46,7 +46,7 @@ async fn a_descriptor_comes_with_its_message_however_that_is_cut() {
 #[tokio::test]
 async fn a_descriptor_that_is_refused_ends_its_transfer_alone() {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let (mut channel, mut agent) = (Channel::new(ours), FakeAgent::new(theirs));
+    let (mut channel, mut agent) = (Channel::new(ours).unwrap(), FakeAgent::new(theirs));
     channel.send_with(&execute("x".repeat(4 << 20)), Vec::new()).unwrap();
     let (_kept, end) = Pair::pair().unwrap();
     channel.send_file(7, delete("a"), Some(end.into())).unwrap();
@@ -78,7 +78,7 @@ async fn a_descriptor_that_is_refused_ends_its_transfer_alone() {
 #[tokio::test]
 async fn lost_descriptor_fails_the_channel() {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let (mut channel, mut agent) = (Channel::new(ours), FakeAgent::new(theirs));
+    let (mut channel, mut agent) = (Channel::new(ours).unwrap(), FakeAgent::new(theirs));
     let (mut kept, end) = Pair::pair().unwrap();
     channel.send_with(&ToAgent::Describe, vec![end.into()]).unwrap();
     kept.write_all(b"said").unwrap();
@@ -99,7 +99,7 @@ async fn lost_descriptor_fails_the_channel() {
 async fn an_agent_that_speaks_or_goes_is_not_quiet() {
     for goes in [false, true] {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let (mut channel, mut agent) = (Channel::new(ours), FakeAgent::new(theirs));
+        let (mut channel, mut agent) = (Channel::new(ours).unwrap(), FakeAgent::new(theirs));
         agent.ready(1).await;
         assert!(!channel.is_quiet(), "nobody has heard it");
         channel.next().await.unwrap();
@@ -123,7 +123,7 @@ async fn an_agent_that_speaks_or_goes_is_not_quiet() {
 #[tokio::test]
 async fn buffered_messages_mean_the_agent_is_not_quiet() {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let (mut channel, mut agent) = (Channel::new(ours), FakeAgent::new(theirs));
+    let (mut channel, mut agent) = (Channel::new(ours).unwrap(), FakeAgent::new(theirs));
     let refused = FromAgent::FilesRefused { execution: 1, name: "a".into(), reason: "b".into() };
     let one = frame::encode(&refused, MAX_FRAME_BYTES).unwrap();
     agent.send_bytes(&[one.as_slice(), &one].concat()).await;
