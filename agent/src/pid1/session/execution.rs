@@ -166,13 +166,15 @@ impl Session<'_> {
         }
     }
 
-    pub(super) fn execution_started(&mut self, context: ContextNumber) {
+    pub(super) fn execution_started(&mut self, context: ContextNumber) -> Result<(), Failure> {
         if let Some(KernelContext { kernel, running: Some(running), .. }) =
             self.contexts.get_mut(&context)
         {
             running.begun = true;
             let descriptors = std::mem::take(&mut running.descriptors);
             if !descriptors.is_empty() {
+                // The supervisor serves calls of code that has started.
+                self.control.say_started()?;
                 kernel.give(&descriptors);
                 if running.is_image {
                     kernel.configure(self.sandbox.policy.limits.max_result_bytes.get());
@@ -182,6 +184,7 @@ impl Session<'_> {
                 kernel.interrupt();
             }
         }
+        Ok(())
     }
 
     pub(super) fn note_account(&mut self, context: ContextNumber, account: Account) {

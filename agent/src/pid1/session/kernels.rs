@@ -75,10 +75,7 @@ impl Session<'_> {
     ) -> Result<(), Failure> {
         match message {
             FromKernel::Ready => self.kernel_ready(context),
-            FromKernel::Started { .. } => {
-                self.execution_started(context);
-                Ok(())
-            }
+            FromKernel::Started { .. } => self.execution_started(context),
             FromKernel::Value { value, .. } => self.pass_value(context, value),
             FromKernel::Display { display, .. } => self.pass_display(context, display),
             FromKernel::Exception { execution, exception } => {
