@@ -192,22 +192,23 @@ fn serve(
     }
     let namespaces =
         SessionNamespaces::open(&context, agent).or_failure("open the session's namespaces")?;
-    let go_on = || {
+    let send_mapped = || {
         stream::send(&to_agent, &FromLauncher::Mapped, MAX_SMALL_FRAME_BYTES)
             .or_failure("tell the agent of its ids")
     };
-    // The agent sets its session up meanwhile. It lets nothing in it make namespaces any more, which pasta does.
+    // The agent lets nothing in its session make namespaces any more, which pasta does. This takes no order of the
+    // agent's before it has given its capabilities up.
     if context.policy.passt.is_none() {
-        go_on()?;
+        send_mapped()?;
     }
     sandbox::give_up_capabilities()?;
     let mut pasta = Pasta::start(thread, &context, &namespaces, leaf.as_ref().map(AsFd::as_fd))?;
     drop(leaf);
     if let Some(pasta) = &mut pasta {
         pasta.await_interface(lifeline.as_fd())?;
-        go_on()?;
+        send_mapped()?;
     }
-    // Of the launcher alone.
+    // The agent, which is there, does not inherit this filter.
     sandbox::confine_launcher(&context)?;
     // From here on the agent alone holds the control socket: its end must be the session's.
     release(control)?;

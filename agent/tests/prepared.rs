@@ -62,13 +62,13 @@ fn one_that_was_prepared_before_a_path_of_the_host_changed_is_not() {
     let [shown, other] = ["shown", "other"].map(|name| dir.path().join(name));
     fs::write(&shown, "before").unwrap();
     let policy = || Policy { read_paths: vec![shown.clone()], ..policy() };
-    let change = |path: &Path| fs::write(path.with_extension("new"), "after").unwrap();
-    let (session, prepared) = namespaces_after(policy(), policy(), || change(&other));
+    let replace = |path: &Path| {
+        fs::write(path.with_extension("new"), "after").unwrap();
+        fs::rename(path.with_extension("new"), path).unwrap();
+    };
+    let (session, prepared) = namespaces_after(policy(), policy(), || replace(&other));
     assert_eq!(session, prepared, "another path has");
-    let (session, prepared) = namespaces_after(policy(), policy(), || {
-        change(&shown);
-        fs::rename(shown.with_extension("new"), &shown).unwrap();
-    });
+    let (session, prepared) = namespaces_after(policy(), policy(), || replace(&shown));
     assert_ne!(session, prepared);
 }
 

@@ -10,7 +10,7 @@ use vivarium_protocol::PROTOCOL_VERSION;
 use vivarium_tests::program;
 
 /// The version of the contract, and the SHA-256 of what it is written in.
-const KNOWN: (u32, &str) = (14, "c3231de9b326167f8738bab1ce2a7ec6696b2cc63dee0f2e2a83ef81dc67abf0");
+const KNOWN: (u32, &str) = (14, "5382caf246136afb5226c3da9e53277a474bfab293edeeebe323f69df4fe3f3f");
 
 /// Where it is written: messages, what agent, supervisor and kernel program say to each other, images, and how a template
 /// is started.

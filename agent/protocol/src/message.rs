@@ -228,8 +228,9 @@ pub enum FromAgent {
     Started {
         /// The number of the execution.
         execution: ExecutionNumber,
-        /// How many microseconds ago that was: of code that soon ends the agent says both at once.
-        ago_us: u64,
+        /// When that was, by [`crate::clock::monotonic_us`]: the agent may hold this back for a millisecond, to send
+        /// it with what follows.
+        at_us: u64,
     },
     /// The execution's input files could not be written, so it was not run.
     FilesRefused {

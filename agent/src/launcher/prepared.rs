@@ -46,8 +46,8 @@ pub(super) struct Prepared {
     policy: Policy,
     paths: HostPaths,
     process: UnixStream,
-    /// Whether the host was as it was, when that was last asked for.
-    is_current: Option<bool>,
+    /// What [`Self::check_host`] found.
+    host_is_same: Option<bool>,
     is_started: bool,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn prepare(thread: SingleThreaded, policy: Policy) -> Result<Side, Fa
     stream::send(&process, &FromLauncher::Mapped, MAX_SMALL_FRAME_BYTES)
         .or_failure("tell of the ids")?;
     let policy = context.policy;
-    Ok(Side::Launcher(Prepared { policy, paths, process, is_current: None, is_started: false }))
+    Ok(Side::Launcher(Prepared { policy, paths, process, host_is_same: None, is_started: false }))
 }
 
 impl Prepared {
@@ -113,7 +113,7 @@ impl Prepared {
     }
 
     pub(super) fn check_host(&mut self) {
-        self.is_current = Some(self.paths.are_unchanged());
+        self.host_is_same = Some(self.paths.are_unchanged());
     }
 
     /// Has the agent started in its `leaf`. Returns it, and the socket to it.
@@ -130,7 +130,7 @@ impl Prepared {
         if !context.policy.has_surroundings_of(&self.policy) {
             return refused("it is another's");
         }
-        if !self.is_current.unwrap_or_else(|| self.paths.are_unchanged()) {
+        if !self.host_is_same.unwrap_or_else(|| self.paths.are_unchanged()) {
             return refused("the host has changed");
         }
         let (to_agent, to_launcher) = UnixStream::pair().or_failure("socketpair")?;

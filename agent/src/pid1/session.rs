@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use nix::sys::statvfs::fstatvfs;
 use nix::unistd::getpid;
+use vivarium_protocol::discard;
 use vivarium_protocol::layer::Layer;
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
 use vivarium_protocol::message::{
@@ -110,6 +111,7 @@ impl<'a> Session<'a> {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         let ended = self.serve();
         if ended.is_err() {
+            discard(self.control.send_started(), "why the session ended matters more");
             self.control.flush();
         }
         ended
@@ -265,8 +267,8 @@ impl<'a> Session<'a> {
     fn handle_deadlines(&mut self) -> Result<(), Failure> {
         let now = Instant::now();
         let is_due = |deadline: Option<Instant>| deadline.is_some_and(|deadline| deadline <= now);
-        if is_due(self.control.due()) {
-            self.control.say_started()?;
+        if is_due(self.control.started_due()) {
+            self.control.send_started()?;
         }
         if is_due(self.changes.due()) {
             self.changes.read(&self.files.workdir);

@@ -16,8 +16,8 @@ pub enum LaunchOrder {
     /// [`Policy::has_surroundings_of`] this policy. With it goes, if the session has it, the user namespace
     /// that holds the subordinate ids.
     Prepare(Launch),
-    /// A session is about to be made of what is prepared, if something is: see meanwhile whether the host is as it
-    /// was.
+    /// Compare the host's paths with those that a session was prepared from: its `Start` follows. Without effect if
+    /// nothing is prepared.
     Check,
     /// Make a session. With it go (`SCM_RIGHTS`), in this order: a file with the kernel program, and, each if
     /// the session has it, the user namespace that holds the subordinate ids, the files `cgroup.kill` and

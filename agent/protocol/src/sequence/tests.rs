@@ -48,7 +48,7 @@ fn an_execution_goes_from_ready_to_ready() {
     let mut sequence = Sequence::default();
     sequence.accept(&ready()).unwrap();
     sequence.sent(FIRST_CONTEXT, 1);
-    sequence.accept(&FromAgent::Started { execution: 1, ago_us: 0 }).unwrap();
+    sequence.accept(&FromAgent::Started { execution: 1, at_us: 0 }).unwrap();
     sequence.accept(&done(1)).unwrap();
     assert!(sequence.is_ready(FIRST_CONTEXT));
 }
@@ -59,7 +59,7 @@ fn a_reply_for_another_execution_is_out_of_turn() {
     sequence.accept(&ready()).unwrap();
     assert!(sequence.accept(&done(1)).is_err());
     sequence.sent(FIRST_CONTEXT, 2);
-    sequence.accept(&FromAgent::Started { execution: 2, ago_us: 0 }).unwrap();
+    sequence.accept(&FromAgent::Started { execution: 2, at_us: 0 }).unwrap();
     let error = sequence.accept(&done(1)).unwrap_err();
     assert_eq!(error.to_string(), "the agent said done while execution 2 runs");
 }
@@ -72,7 +72,7 @@ fn commands_run_beside_code_and_one_another() {
     sequence.sent_command(2);
     sequence.sent_command(3);
     for execution in [3, 1, 2] {
-        sequence.accept(&FromAgent::Started { execution, ago_us: 0 }).unwrap();
+        sequence.accept(&FromAgent::Started { execution, at_us: 0 }).unwrap();
     }
     sequence.accept(&done(2)).unwrap();
     assert!(!sequence.is_ready(FIRST_CONTEXT), "the code goes on");
@@ -91,8 +91,8 @@ fn contexts_run_beside_one_another_and_say_nothing_once_they_are_closed() {
     sequence.accept(&of_context(1)).unwrap();
     sequence.sent(FIRST_CONTEXT, 1);
     sequence.sent(1, 2);
-    sequence.accept(&FromAgent::Started { execution: 2, ago_us: 0 }).unwrap();
-    sequence.accept(&FromAgent::Started { execution: 1, ago_us: 0 }).unwrap();
+    sequence.accept(&FromAgent::Started { execution: 2, at_us: 0 }).unwrap();
+    sequence.accept(&FromAgent::Started { execution: 1, at_us: 0 }).unwrap();
     assert!(sequence.accept(&FromAgent::ContextClosed { context: 1 }).is_err());
     sequence.close(1);
     sequence.accept(&done(2)).unwrap();
@@ -110,11 +110,11 @@ fn a_command_has_no_value_and_says_nothing_before_it_starts() {
     let mut sequence = Sequence::default();
     sequence.sent_command(2);
     assert!(sequence.accept(&output()).is_err());
-    sequence.accept(&FromAgent::Started { execution: 2, ago_us: 0 }).unwrap();
+    sequence.accept(&FromAgent::Started { execution: 2, at_us: 0 }).unwrap();
     sequence.accept(&output()).unwrap();
     let error = sequence.accept(&value).unwrap_err();
     assert_eq!(error.to_string(), "the agent said value while command 2 is running");
-    assert!(sequence.accept(&FromAgent::Started { execution: 2, ago_us: 0 }).is_err());
+    assert!(sequence.accept(&FromAgent::Started { execution: 2, at_us: 0 }).is_err());
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn messages_of_an_execution_must_have_its_number() {
         let mut sequence = Sequence::default();
         sequence.accept(&ready()).unwrap();
         sequence.sent(FIRST_CONTEXT, 2);
-        sequence.accept(&FromAgent::Started { execution: 2, ago_us: 0 }).unwrap();
+        sequence.accept(&FromAgent::Started { execution: 2, at_us: 0 }).unwrap();
         sequence.accept(&own).unwrap();
         assert!(sequence.accept(&other).is_err(), "of another: {other:?}");
     }

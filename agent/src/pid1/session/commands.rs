@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
+use vivarium_protocol::clock::monotonic_us;
 use vivarium_protocol::frame::FrameError;
 use vivarium_protocol::leaf::{FIRST_CONTEXT, Leaf};
 use vivarium_protocol::message::{
@@ -79,10 +80,10 @@ impl Session<'_> {
             SpawnProgress::Pending => Ok(()),
             SpawnProgress::Started(_) => {
                 running.next_cpu_check = limit;
-                self.control.send(&FromAgent::Started { execution, ago_us: 0 })
+                self.control.send(&FromAgent::Started { execution, at_us: monotonic_us() })
             }
             SpawnProgress::Failed(_) if running.command.is_killed() => {
-                self.control.send(&FromAgent::Started { execution, ago_us: 0 })
+                self.control.send(&FromAgent::Started { execution, at_us: monotonic_us() })
             }
             SpawnProgress::Failed(failed) => {
                 self.report_start_failure(execution, &failed.to_string())
@@ -107,6 +108,7 @@ impl Session<'_> {
         let Some(mut running) = self.commands.remove(&execution) else {
             return Ok(());
         };
+        self.control.write(); // what ends may take its time
         running.command.clear().or_failure("clear the command's leaf")?;
         if running.command.has_own_leaf() {
             self.reap();
@@ -188,7 +190,7 @@ impl Session<'_> {
             return Ok(());
         }
         // It waits for a kernel, and has nothing to end with.
-        self.control.send(&FromAgent::Started { execution, ago_us: 0 })?;
+        self.control.send(&FromAgent::Started { execution, at_us: monotonic_us() })?;
         self.control.send(&FromAgent::Done {
             execution,
             completion: Completion::Signaled(Signal::SIGKILL as i32),
@@ -215,7 +217,7 @@ impl Session<'_> {
         execution: ExecutionNumber,
         why: &str,
     ) -> Result<(), Failure> {
-        self.control.send(&FromAgent::Started { execution, ago_us: 0 })?;
+        self.control.send(&FromAgent::Started { execution, at_us: monotonic_us() })?;
         let data = format!("the command could not be started: {why}\n").into_bytes();
         self.control.send(&FromAgent::Output { execution, stream: Stream::Stderr, data })
     }

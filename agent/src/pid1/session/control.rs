@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, sendmsg};
+use vivarium_protocol::clock::monotonic_us;
 use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
 use vivarium_protocol::message::{ExecutionNumber, Failure, FromAgent, ToAgent};
 use vivarium_protocol::stream;
@@ -30,8 +31,8 @@ const READ_BYTES: usize = 16 << 10;
 /// How many frames go out in one call.
 const FRAMES_AT_ONCE: usize = 16;
 
-/// How long the start of code may be left unsaid, for its end to be said with it.
-const START_UNSAID: Duration = Duration::from_millis(1);
+/// How long the start of code may be held back, for what follows to go with it.
+const START_DELAY: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct Control<'a> {
@@ -43,8 +44,16 @@ pub(super) struct Control<'a> {
     outbox: VecDeque<Vec<u8>>,
     sent: usize,
     waiting: usize,
-    /// Code that has started, which is not said yet, and when.
-    started: Option<(ExecutionNumber, Instant)>,
+    started: Option<Started>,
+}
+
+/// Code that has started, which the supervisor does not know yet.
+#[derive(Debug, Clone, Copy)]
+struct Started {
+    execution: ExecutionNumber,
+    at_us: u64,
+    /// When it is to know.
+    due: Instant,
 }
 
 impl<'a> Control<'a> {
@@ -60,29 +69,29 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Queues a message. Bulk goes out at once, as far as the supervisor reads.
+    /// Queues a message, for the end of the turn. What makes the queue full goes out at once.
     pub(super) fn send(&mut self, message: &FromAgent) -> Result<(), Failure> {
-        self.say_started()?;
+        self.send_started()?;
         self.enqueue(message)
     }
 
-    /// Notes that code has started. That is said before whatever is said next, or once it is
-    /// [due](Self::due).
+    /// Notes that code has started, which is sent before whatever is sent next, or once it is
+    /// [due](Self::started_due).
     pub(super) fn note_started(&mut self, execution: ExecutionNumber) -> Result<(), Failure> {
-        self.say_started()?;
-        self.started = Some((execution, Instant::now()));
+        self.send_started()?;
+        let due = Instant::now() + START_DELAY;
+        self.started = Some(Started { execution, at_us: monotonic_us(), due });
         Ok(())
     }
 
-    /// When what is left unsaid is to be said.
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.started.map(|(_, at)| at + START_UNSAID)
+    /// When a start that is held back is to be sent.
+    pub(super) fn started_due(&self) -> Option<Instant> {
+        self.started.map(|started| started.due)
     }
 
-    pub(super) fn say_started(&mut self) -> Result<(), Failure> {
-        let Some((execution, at)) = self.started.take() else { return Ok(()) };
-        let ago_us = u64::try_from(at.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.enqueue(&FromAgent::Started { execution, ago_us })
+    pub(super) fn send_started(&mut self) -> Result<(), Failure> {
+        let Some(Started { execution, at_us, .. }) = self.started.take() else { return Ok(()) };
+        self.enqueue(&FromAgent::Started { execution, at_us })
     }
 
     fn enqueue(&mut self, message: &FromAgent) -> Result<(), Failure> {
@@ -107,9 +116,9 @@ impl<'a> Control<'a> {
 
     fn write_with(&mut self, flags: MsgFlags) {
         while !self.outbox.is_empty() {
-            let mut rest = self.sent;
+            let mut offset = self.sent;
             let frames = self.outbox.iter().take(FRAMES_AT_ONCE).map(|frame| {
-                IoSlice::new(frame.get(std::mem::take(&mut rest)..).unwrap_or_default())
+                IoSlice::new(frame.get(std::mem::take(&mut offset)..).unwrap_or_default())
             });
             let frames: Vec<_> = frames.collect();
             let flags = flags | MsgFlags::MSG_NOSIGNAL;
@@ -216,29 +225,29 @@ mod tests {
     }
 
     #[test]
-    fn the_start_of_code_is_said_with_what_comes_of_it() {
+    fn the_start_of_code_is_sent_with_what_follows() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
         let mut control = Control::new(&ours);
         let receive = || stream::receive::<FromAgent>(&theirs, MAX_FRAME_BYTES);
+        let before = monotonic_us();
         control.note_started(1).unwrap();
+        let after = monotonic_us();
         control.write();
-        assert!(receive().is_err(), "nothing has come of it yet");
-        let noted = control.due().unwrap() - START_UNSAID;
-        while noted.elapsed() < Duration::from_micros(500) {}
+        assert!(receive().is_err(), "nothing has followed");
         control.send(&FromAgent::Pong).unwrap();
         control.write();
-        assert!(control.due().is_none());
-        let FromAgent::Started { execution: 1, ago_us } = receive().unwrap() else { panic!() };
-        assert!(ago_us >= 500, "{ago_us}");
+        assert!(control.started_due().is_none());
+        let FromAgent::Started { execution: 1, at_us } = receive().unwrap() else { panic!() };
+        assert!((before..=after).contains(&at_us), "{before} {at_us} {after}");
         assert_eq!(receive().unwrap(), FromAgent::Pong);
-        // Of two starts the first is said when the second is noted.
+        // Of two starts the first is sent when the second is noted.
         control.note_started(2).unwrap();
         control.note_started(3).unwrap();
         control.write();
         assert!(matches!(receive().unwrap(), FromAgent::Started { execution: 2, .. }));
         assert!(receive().is_err());
-        control.say_started().unwrap();
+        control.send_started().unwrap();
         control.write();
         assert!(matches!(receive().unwrap(), FromAgent::Started { execution: 3, .. }));
     }

@@ -162,6 +162,8 @@ impl Session<'_> {
             return Ok(());
         };
         let ran = matches!(kernel.stage, KernelStage::Booting | KernelStage::Up);
+        // What ends may take its time, and code may have ended before.
+        self.control.write();
         if let Some(leaf) = leaf {
             leaf.clear().or_failure("clear a kernel's leaf")?;
             self.kill_arriving_in(number);

@@ -174,7 +174,7 @@ impl Session<'_> {
             let descriptors = std::mem::take(&mut running.descriptors);
             if !descriptors.is_empty() {
                 // The supervisor serves calls of code that has started.
-                self.control.say_started()?;
+                self.control.send_started()?;
                 kernel.give(&descriptors);
                 if running.is_image {
                     kernel.configure(self.sandbox.policy.limits.max_result_bytes.get());

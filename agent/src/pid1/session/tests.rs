@@ -248,6 +248,28 @@ fn code_waits_for_the_kernel_of_its_own_context() {
 }
 
 #[test]
+fn a_start_is_sent_before_code_gets_what_it_calls_functions_over() {
+    let name = "a_start_is_sent_before_code_gets_what_it_calls_functions_over";
+    Outside::run(name, |mut outside, kernel, _| {
+        let mut work = Work::code("1".into());
+        if let Work::Code { tools, .. } = &mut work {
+            *tools = true;
+        }
+        let (files, outputs) = (vec![], vec![]);
+        let request = Execute { execution: 1, context: 0, work, files, outputs };
+        let pipes = ["/dev/null", "/dev/null"].map(|path| File::open(path).unwrap());
+        let message = ToAgent::Execute(request);
+        stream::send_with(&outside.supervisor, &message, &pipes, MAX_FRAME_BYTES).unwrap();
+        outside.turn();
+        assert!(!outside.has_said(), "it is held back");
+        kernel.write(&[&[5], &1u64.to_le_bytes()[..]].concat());
+        outside.turn();
+        assert!(outside.has_said());
+        assert_eq!(outside.recv_started(), 1);
+    });
+}
+
+#[test]
 fn without_the_files_of_a_leaf_there_is_no_process_in_it() {
     Outside::run("without_the_files_of_a_leaf_there_is_no_process_in_it", |mut outside, _, _| {
         let refused = outside.try_send(&ToAgent::OpenContext { context: 1 }, None).unwrap_err();

@@ -145,7 +145,7 @@ impl Session<'_> {
         let commands = self.commands.values().filter_map(|running| running.next_cpu_check);
         let outputs = self.commands.values().flat_map(|running| &running.command.streams.outputs);
         let paused = outputs.filter_map(Output::paused_until);
-        let others = [self.control.due(), self.changes.due(), self.transfers.due()];
+        let others = [self.control.started_due(), self.changes.due(), self.transfers.due()];
         contexts.chain(others).flatten().chain(commands).chain(paused).min()
     }
 }

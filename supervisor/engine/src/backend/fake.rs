@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
+use vivarium_protocol::clock::monotonic_us;
 use vivarium_protocol::frame::{self, Decoder, MAX_FRAME_BYTES};
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::leaf::{ContextNumber, FIRST_CONTEXT};
@@ -195,7 +196,7 @@ impl FakeAgent {
     pub async fn begin(&mut self) -> u64 {
         match self.recv().await {
             Some(ToAgent::Execute(Execute { execution, .. })) => {
-                self.send(FromAgent::Started { execution, ago_us: 0 }).await;
+                self.send(FromAgent::Started { execution, at_us: monotonic_us() }).await;
                 execution
             }
             other => panic!("not an execution: {other:?}"),
@@ -256,7 +257,7 @@ impl FakeAgent {
         while let Some(message) = self.recv().await {
             match message {
                 ToAgent::Execute(Execute { execution, work: Work::Code { code, .. }, .. }) => {
-                    self.send(FromAgent::Started { execution, ago_us: 0 }).await;
+                    self.send(FromAgent::Started { execution, at_us: monotonic_us() }).await;
                     self.print(execution, &code).await;
                     self.value(execution, &code).await;
                     self.done(execution, Completion::Ok).await;

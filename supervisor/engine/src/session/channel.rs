@@ -21,7 +21,7 @@ use serde::Serialize;
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::net::UnixStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use vivarium_protocol::frame::{self, Decoder, FrameError, MAX_FRAME_BYTES};
 use vivarium_protocol::message::Connect;
 use vivarium_protocol::message::{
@@ -38,6 +38,8 @@ mod tests;
 const LARGE_BYTES: usize = 256 << 10;
 
 const READ_BYTES: usize = 64 << 10;
+
+const RETRY_AFTER: Duration = Duration::from_millis(10);
 
 /// Why nothing more can be heard.
 #[derive(Debug, thiserror::Error)]
@@ -176,7 +178,7 @@ impl Channel {
                 Err(error) if is_for_the_descriptor(&error) => self.refuse(error),
                 Err(error) => {
                     self.unsent.clear();
-                    self.sent = 0;
+                    (self.sent, self.full) = (0, None);
                     return Err(error);
                 }
             }
@@ -314,27 +316,25 @@ impl Channel {
     async fn progress(&mut self) -> Result<(), ChannelError> {
         if self.unsent.is_empty() {
             let read = read(self.socket.readable().await)?;
-            self.heard(read);
+            self.push_read(read);
             return Ok(());
         }
-        let full = match self.full.take() {
-            Some(full) => full,
-            None => self.socket.get_ref().as_fd().try_clone_to_owned().and_then(watch_room)?,
-        };
-        let full = self.full.insert(full);
+        if self.full.is_none() {
+            let watched = self.socket.get_ref().as_fd().try_clone_to_owned().and_then(watch_room);
+            self.full = watched
+                .inspect_err(|error| tracing::debug!(%error, "waiting for room in a socket"))
+                .ok();
+        }
         let read = tokio::select! {
             ready = self.socket.readable() => read(ready)?,
-            room = full.writable() => {
-                room?.clear_ready();
-                None
-            }
+            () = room(self.full.as_ref()) => None,
         };
         self.flush().unwrap_or_else(|error| tracing::debug!(%error, "writing to an agent"));
-        self.heard(read);
+        self.push_read(read);
         Ok(())
     }
 
-    fn heard(&mut self, read: Option<Vec<u8>>) {
+    fn push_read(&mut self, read: Option<Vec<u8>>) {
         if let Some(bytes) = read {
             self.decoder.push(&bytes);
             self.fresh = true;
@@ -362,6 +362,17 @@ fn read(
             Err(ChannelError::Io(error))
         }
         Ok(Err(_)) | Err(_) => Ok(None),
+    }
+}
+
+/// Waits until there may be room, for a moment where no descriptor is left to wait with.
+async fn room(full: Option<&AsyncFd<OwnedFd>>) {
+    match full {
+        Some(full) => match full.writable().await {
+            Ok(mut ready) => ready.clear_ready(),
+            Err(error) => tracing::debug!(%error, "waiting for room in a socket"),
+        },
+        None => sleep(RETRY_AFTER).await,
     }
 }
 

@@ -229,13 +229,13 @@ async fn equip(
     let lease = resources.launched.lease.take();
     let making = make_host_parts(new, policy.clone(), lease, context);
     // While the scope is made.
-    let given = async { Given::of(context, &policy.env) };
-    let (made, given) = tokio::join!(making, given);
+    let shared = async { SharedDescriptors::of(context, &policy.env) };
+    let (made, shared) = tokio::join!(making, shared);
     let (mut host, policy) = made?;
     resources.scope = host.scope.take();
     resources.lease = host.lease.take();
     resources.workdir = host.workdir.take();
-    let (policy, Given { program, namespace, template }) = (policy?, given?);
+    let (policy, SharedDescriptors { program, namespace, template }) = (policy?, shared?);
     policy.validate().map_err(|error| failure(None, "check the policy", &error))?;
     let Some(stream) = resources.launched.stream.take() else {
         return Err(internal("the backend gave no stream"));
@@ -264,13 +264,13 @@ async fn equip(
 }
 
 /// What goes to the launcher with the policy, but for what is made for the session.
-struct Given {
+struct SharedDescriptors {
     program: OwnedFd,
     namespace: Option<OwnedFd>,
     template: Option<Connected>,
 }
 
-impl Given {
+impl SharedDescriptors {
     fn of(context: &LaunchContext, env: &[(String, String)]) -> Result<Self, Failure> {
         let failed =
             |layer| move |error: io::Error| failure(layer, "duplicate a descriptor", &error);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use vivarium_api_types::{Outcome, SessionState};
+use vivarium_protocol::clock::monotonic_us;
 use vivarium_protocol::layer::{Intent, Layer, Plan};
 use vivarium_protocol::leaf::FIRST_CONTEXT;
 use vivarium_protocol::message::{Completion, Failure, FromAgent, ToAgent, Work};

@@ -177,7 +177,7 @@ impl Actor {
         paid: Option<&Reservation>,
     ) -> Step {
         match message {
-            FromAgent::Started { ago_us, .. } => self.command_started(number, ago_us),
+            FromAgent::Started { at_us, .. } => self.command_started(number, at_us),
             FromAgent::FilesRefused { name, reason, .. } => {
                 if let Some(command) = self.take_command(number) {
                     let detail = cause::bounded(&format!("input file {name:?}: {reason}"));
@@ -212,16 +212,15 @@ impl Actor {
         command
     }
 
-    fn command_started(&mut self, number: ExecutionNumber, ago_us: u64) -> Step {
+    fn command_started(&mut self, number: ExecutionNumber, at_us: u64) -> Step {
         let kernels = &self.contexts.first().kernels;
         let kernel = (kernels.current(), kernels.unreported());
         let Some(command) = self.commands.get_mut(&number) else { return Step::Continue(()) };
         let running = &mut command.execution;
-        let waited = running.start(ago_us);
+        let waited = running.start(&self.session.identity.id, at_us);
         running.kernel = Some(kernel);
-        running.writer.started(number, &self.session.identity.id);
         self.launch.observer.execution_started(waited);
-        command.deadline.set(Awaited::Code, &self.session.timing, running.timeout);
+        command.deadline.set(Awaited::Code, &self.session.timing, running.time_left());
         // An interrupt that came before it began.
         if running.stop == Some(Stop::User) {
             self.interrupt_command(number)

@@ -108,7 +108,7 @@ impl Actor {
         paid: Option<&Reservation>,
     ) -> Step {
         match message {
-            FromAgent::Started { ago_us, .. } => self.started(number, ago_us),
+            FromAgent::Started { at_us, .. } => self.started(number, at_us),
             FromAgent::FilesRefused { name, reason, .. } => {
                 let detail = cause::bounded(&format!("input file {name:?}: {reason}"));
                 self.over(number)?;
@@ -237,15 +237,14 @@ impl Actor {
     }
 
     /// The code runs: its time begins.
-    fn started(&mut self, number: ContextNumber, ago_us: u64) -> Step {
+    fn started(&mut self, number: ContextNumber, at_us: u64) -> Step {
         let Some(context) = self.contexts.get_mut(number) else { return Step::Continue(()) };
         let Some(running) = &mut context.running else { return Step::Continue(()) };
-        let waited = running.start(ago_us);
+        let waited = running.start(&self.session.identity.id, at_us);
         running.kernel = Some((context.kernels.current(), context.kernels.unreported()));
         if running.kind == Kind::Code {
             context.kernels.code_began();
         }
-        running.writer.started(running.number, &self.session.identity.id);
         if !running.kind.is_question() {
             self.launch.observer.execution_started(waited);
         }
@@ -254,7 +253,8 @@ impl Actor {
         }
         // An interrupt that there was no kernel for, or one that died before it began.
         let is_unheard = running.stop == Some(Stop::User) && context.state == SessionState::Running;
-        self.wait_for(number, Awaited::Code);
+        let left = running.time_left();
+        context.deadline.set(Awaited::Code, &self.session.timing, left);
         if is_unheard { self.send_interrupt(number) } else { Step::Continue(()) }
     }
 

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use uuid::Uuid;
 use vivarium_api_types::KernelInfo;
+use vivarium_protocol::clock::monotonic_us;
 use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{ExecutionNumber, FromAgent};
 
@@ -78,11 +79,21 @@ pub(super) struct RunningExecution {
 }
 
 impl RunningExecution {
-    /// Notes that it started so many microseconds ago. Returns how long it had waited until then.
-    pub(super) fn start(&mut self, ago_us: u64) -> Duration {
-        let waited = self.queued_at.elapsed().saturating_sub(Duration::from_micros(ago_us));
+    /// It started at this time of [`monotonic_us`], but not before it was queued, whatever the agent says. Returns how
+    /// long it had waited until then.
+    pub(super) fn start(&mut self, session_id: &str, at_us: u64) -> Duration {
+        let age = self.queued_at.elapsed();
+        let ago = Duration::from_micros(monotonic_us().saturating_sub(at_us)).min(age);
+        let waited = age.saturating_sub(ago);
         self.started = Some(self.queued_at + waited);
+        self.writer.started(self.number, session_id, ago);
         waited
+    }
+
+    /// What is left of its time.
+    pub(super) fn time_left(&self) -> Duration {
+        let ran = self.started.map_or(Duration::ZERO, |started| started.elapsed());
+        self.timeout.saturating_sub(ran)
     }
 
     /// Takes in what came of it, or forgets it where the daemon has no room for it.

@@ -95,7 +95,7 @@ async fn is_ready(log: &ExecutionLog) -> bool {
 async fn every_event_can_be_resumed_after() {
     let (log, writer) = new_log(64 * KIB);
     writer.queued(1);
-    writer.started(1, "s");
+    writer.started(1, "s", Duration::ZERO);
     for size in 0..20 {
         show(&writer, size);
     }
@@ -114,7 +114,7 @@ async fn every_event_can_be_resumed_after() {
 #[tokio::test]
 async fn oldest_events_over_the_capacity_are_dropped() {
     let (log, writer) = new_log(10 * KIB);
-    writer.started(1, "s");
+    writer.started(1, "s", Duration::ZERO);
     for _ in 0..100 {
         show(&writer, KIB);
     }
@@ -132,7 +132,7 @@ async fn oldest_events_over_the_capacity_are_dropped() {
 #[tokio::test]
 async fn an_event_over_the_capacity_is_kept_alone() {
     let (log, writer) = new_log(10 * KIB);
-    writer.started(1, "s");
+    writer.started(1, "s", Duration::ZERO);
     show(&writer, 100 * KIB);
     let mut reader = log.subscribe(None).unwrap();
     assert_eq!(numbers(&mut reader).await, [2]);
@@ -146,7 +146,7 @@ async fn a_reader_gets_events_as_they_come() {
     let mut reader = log.subscribe(None).unwrap();
     let waiting = tokio::spawn(async move { (numbers(&mut reader).await, reader) });
     tokio::task::yield_now().await;
-    writer.started(1, "s");
+    writer.started(1, "s", Duration::ZERO);
     let (first, mut reader) = waiting.await.unwrap();
     assert_eq!(first, [1]);
     print(&writer, "a");
@@ -272,7 +272,7 @@ async fn a_flood_that_is_not_held_back_cuts_readers_off_and_stays_bounded() {
 async fn display_survives_a_flood_in_the_same_batch() {
     let (log, writer) = new_log(10 * KIB);
     let reader = log.subscribe(None).unwrap();
-    writer.started(1, "s");
+    writer.started(1, "s", Duration::ZERO);
     print(&writer, "before");
     show(&writer, 1000 * KIB);
     print(&writer, "after");

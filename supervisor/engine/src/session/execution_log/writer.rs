@@ -1,6 +1,7 @@
 //! The one writer of a log: the session's actor.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -69,8 +70,12 @@ impl LogWriter {
         self.log.stage.send_replace(Stage::AwaitingApproval(number));
     }
 
-    pub fn started(&self, number: ExecutionNumber, session_id: &str) {
-        self.log.started_at.get_or_init(Timestamp::now);
+    /// It started so long ago.
+    pub fn started(&self, number: ExecutionNumber, session_id: &str, ago: Duration) {
+        self.log.started_at.get_or_init(|| {
+            let now = Timestamp::now();
+            now.checked_sub(ago).unwrap_or(now)
+        });
         self.log.stage.send_replace(Stage::Running(number));
         let (execution_id, session_id) = (number.to_string(), session_id.to_owned());
         self.push(EventKind::Started { execution_id, session_id });

@@ -93,7 +93,7 @@ async fn an_interrupt_that_hit_a_dying_kernel_reaches_the_next() {
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.exited(1, None, KernelEnd::Exited(0)).await;
     bench.agent.ready(2).await;
-    bench.agent.send(FromAgent::Started { execution, ago_us: 0 }).await;
+    bench.agent.send(FromAgent::Started { execution, at_us: monotonic_us() }).await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
     assert_eq!(outcome(reply).await.status, Status::Interrupted);

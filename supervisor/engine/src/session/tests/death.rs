@@ -44,7 +44,7 @@ async fn an_execution_on_its_way_to_a_dying_kernel_runs_in_the_next() {
     let (execution, ..) = bench.agent.accept().await;
     bench.agent.exited(1, None, KernelEnd::Exited(0)).await;
     bench.agent.ready(2).await;
-    bench.agent.send(FromAgent::Started { execution, ago_us: 0 }).await;
+    bench.agent.send(FromAgent::Started { execution, at_us: monotonic_us() }).await;
     bench.agent.done(execution, Completion::Ok).await;
     let outcome = outcome(reply).await;
     assert_eq!(outcome.status, Status::Ok);

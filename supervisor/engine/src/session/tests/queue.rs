@@ -13,7 +13,7 @@ async fn executions_run_in_the_order_they_came() {
     for expected in ["a", "b", "c"] {
         let (execution, code, _) = bench.agent.accept().await;
         assert_eq!(code, expected);
-        bench.agent.send(FromAgent::Started { execution, ago_us: 0 }).await;
+        bench.agent.send(FromAgent::Started { execution, at_us: monotonic_us() }).await;
         bench.agent.done(execution, Completion::Ok).await;
     }
     for (reply, id) in replies.into_iter().zip(["1", "2", "3"]) {
@@ -60,4 +60,19 @@ async fn idle_is_told_when_nothing_runs_or_waits() {
     bench.agent.done(execution, Completion::Ok).await;
     idle.await.unwrap();
     assert_eq!(outcome(reply).await.status, Status::Ok);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_is_heard_late_counts_from_when_it_was() {
+    let mut bench = Bench::started(LONG_TIMEOUTS).await;
+    let ago = |seconds: u64| monotonic_us().saturating_sub(seconds * 1_000_000);
+    for (at_us, ran_ms) in [(u64::MAX, 0.0), (ago(500), 500e3), (0, 1000e3)] {
+        let reply = bench.submit("x", NEVER).await;
+        let (execution, ..) = bench.agent.accept().await;
+        tokio::time::advance(Duration::from_secs(1000)).await;
+        bench.agent.send(FromAgent::Started { execution, at_us }).await;
+        bench.agent.done(execution, Completion::Ok).await;
+        let found = outcome(reply).await.duration_ms;
+        assert!((found - ran_ms).abs() < 60e3, "{ran_ms}: {found}");
+    }
 }

@@ -78,7 +78,7 @@ async fn the_clock_runs_from_the_start_and_not_from_the_sending() {
     // Longer than the timeout: nothing may come.
     let early = tokio::time::timeout(SOON * 3, bench.agent.recv()).await;
     assert!(early.is_err(), "{early:?}");
-    bench.agent.send(FromAgent::Started { execution, ago_us: 0 }).await;
+    bench.agent.send(FromAgent::Started { execution, at_us: monotonic_us() }).await;
     assert_eq!(bench.agent.recv().await, Some(ToAgent::Interrupt { execution }));
     bench.agent.done(execution, Completion::Interrupted).await;
     assert_eq!(outcome(reply).await.status, Status::TimedOut);
