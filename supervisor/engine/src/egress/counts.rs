@@ -89,12 +89,22 @@ pub struct Counting {
 
 impl Counting {
     /// What the gate says, or what it last said.
-    pub async fn counts(self) -> Counts {
+    async fn counts(self) -> Counts {
         let Some(answer) = self.answer else { return self.known };
         match timeout(ANSWER_WITHIN, answer).await {
             Ok(Ok(counts)) => counts,
             Ok(Err(_)) | Err(_) => self.known,
         }
+    }
+}
+
+impl Counting {
+    /// What came from this to a `later` one. Decisions count from when this was asked for: the gate tells each before
+    /// it lets code go on, and code may be faster than this is answered.
+    pub async fn until(self, later: Self) -> Counts {
+        let Counts { allowed, denied, .. } = self.known;
+        let (answered, now) = (self.counts().await, later.counts().await);
+        now.since(Counts { allowed, denied, ..answered })
     }
 }
 
@@ -133,5 +143,18 @@ mod tests {
         let part = Counts { allowed: 0, denied: 1, bytes_in: 21, bytes_out: 2 };
         assert_eq!(second.since(first), part);
         assert_eq!(first.since(second), Counts::default());
+    }
+
+    #[tokio::test]
+    async fn a_decision_that_was_made_before_the_gate_answered_counts() {
+        let of = |denied, bytes_in| Counts { denied, bytes_in, ..Counts::default() };
+        let counting = |known, answered| {
+            let (reply, answer) = oneshot::channel();
+            reply.send(answered).unwrap();
+            Counting { known, answer: Some(answer) }
+        };
+        let began = counting(of(1, 0), of(2, 30));
+        let ended = counting(of(2, 30), of(2, 50));
+        assert_eq!(began.until(ended).await, of(1, 20));
     }
 }

@@ -48,8 +48,7 @@ impl EgressMark {
     /// What it has had since.
     pub(super) async fn spent(self) -> EgressCounts {
         let now = self.session.count();
-        let (began, now) = (self.began.counts().await, now.counts().await);
-        let Counts { allowed, denied, bytes_in, bytes_out } = now.since(began);
+        let Counts { allowed, denied, bytes_in, bytes_out } = self.began.until(now).await;
         EgressCounts { allowed, denied, bytes_in, bytes_out }
     }
 }
