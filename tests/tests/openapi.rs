@@ -112,7 +112,8 @@ fn no_request_finds_a_server_error_or_an_answer_that_is_not_documented() {
         .args(["--exclude-checks", "positive_data_acceptance"])
         // It can make no tar archives; tests/files does.
         .args(["--exclude-operation-id", "upload_all"])
-        .args(["--max-examples", EXAMPLES, "--workers", "2", "--seed", "1", "--no-color"])
+        // One worker: threads that parse at a time fail each other before Python 3.11.5 (cpython issue 106905).
+        .args(["--max-examples", EXAMPLES, "--workers", "1", "--seed", "1", "--no-color"])
         .env("SCHEMATHESIS_HOOKS", "schemathesis_hooks")
         .env("PYTHONPATH", env!("CARGO_MANIFEST_DIR"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
