@@ -320,10 +320,10 @@ impl Channel {
             return Ok(());
         }
         if self.full.is_none() {
-            let watched = self.socket.get_ref().as_fd().try_clone_to_owned().and_then(watch_room);
-            self.full = watched
-                .inspect_err(|error| tracing::debug!(%error, "waiting for room in a socket"))
-                .ok();
+            match self.socket.get_ref().as_fd().try_clone_to_owned().and_then(watch_room) {
+                Ok(full) => self.full = Some(full),
+                Err(error) => tracing::debug!(%error, "waiting for room in a socket"),
+            }
         }
         let read = tokio::select! {
             ready = self.socket.readable() => read(ready)?,
