@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
-use vivarium_protocol::clock::monotonic_us;
 use vivarium_protocol::frame::FrameError;
 use vivarium_protocol::leaf::{FIRST_CONTEXT, Leaf};
 use vivarium_protocol::message::{
@@ -80,10 +79,12 @@ impl Session<'_> {
             SpawnProgress::Pending => Ok(()),
             SpawnProgress::Started(_) => {
                 running.next_cpu_check = limit;
-                self.control.send(&FromAgent::Started { execution, at_us: monotonic_us() })
+                self.control.note_started(execution)?;
+                self.control.send_started()
             }
             SpawnProgress::Failed(_) if running.command.is_killed() => {
-                self.control.send(&FromAgent::Started { execution, at_us: monotonic_us() })
+                self.control.note_started(execution)?;
+                self.control.send_started()
             }
             SpawnProgress::Failed(failed) => {
                 self.report_start_failure(execution, &failed.to_string())
@@ -190,7 +191,7 @@ impl Session<'_> {
             return Ok(());
         }
         // It waits for a kernel, and has nothing to end with.
-        self.control.send(&FromAgent::Started { execution, at_us: monotonic_us() })?;
+        self.control.note_started(execution)?;
         self.control.send(&FromAgent::Done {
             execution,
             completion: Completion::Signaled(Signal::SIGKILL as i32),
@@ -217,7 +218,7 @@ impl Session<'_> {
         execution: ExecutionNumber,
         why: &str,
     ) -> Result<(), Failure> {
-        self.control.send(&FromAgent::Started { execution, at_us: monotonic_us() })?;
+        self.control.note_started(execution)?;
         let data = format!("the command could not be started: {why}\n").into_bytes();
         self.control.send(&FromAgent::Output { execution, stream: Stream::Stderr, data })
     }

@@ -96,9 +96,7 @@ impl Counting {
             Ok(Err(_)) | Err(_) => self.known,
         }
     }
-}
 
-impl Counting {
     /// What came from this to a `later` one. Decisions count from when this was asked for: the gate tells each before
     /// it lets code go on, and code may be faster than this is answered.
     pub async fn until(self, later: Self) -> Counts {

@@ -234,7 +234,7 @@ impl Actor {
 
     fn wait_for(&mut self, number: ContextNumber, awaited: Awaited) {
         let Some(context) = self.contexts.get_mut(number) else { return };
-        let timeout = context.running.as_ref().map_or(Duration::ZERO, |running| running.timeout);
+        let timeout = context.running.as_ref().map_or(Duration::ZERO, RunningExecution::time_left);
         context.deadline.set(awaited, &self.session.timing, timeout);
     }
 

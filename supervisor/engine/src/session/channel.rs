@@ -320,7 +320,8 @@ impl Channel {
             return Ok(());
         }
         if self.full.is_none() {
-            match self.socket.get_ref().as_fd().try_clone_to_owned().and_then(watch_room) {
+            let socket = self.socket.get_ref().as_fd().try_clone_to_owned();
+            match socket.and_then(|socket| register(socket, Interest::WRITABLE)) {
                 Ok(full) => self.full = Some(full),
                 Err(error) => tracing::debug!(%error, "waiting for room in a socket"),
             }
@@ -378,10 +379,6 @@ async fn room(full: Option<&AsyncFd<OwnedFd>>) {
 
 fn peek(socket: &StdUnixStream) -> Result<usize, Errno> {
     recv(socket.as_raw_fd(), &mut [0], MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT)
-}
-
-fn watch_room(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    register(socket, Interest::WRITABLE)
 }
 
 #[expect(

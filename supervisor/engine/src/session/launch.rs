@@ -227,9 +227,10 @@ async fn equip(
     resources: &mut Resources,
 ) -> Result<Channel, Failure> {
     let lease = resources.launched.lease.take();
-    let making = make_host_parts(new, policy.clone(), lease, context);
+    let env = policy.env.clone();
+    let making = make_host_parts(new, policy, lease, context);
     // While the scope is made.
-    let shared = async { SharedDescriptors::of(context, &policy.env) };
+    let shared = async { SharedDescriptors::of(context, &env) };
     let (made, shared) = tokio::join!(making, shared);
     let (mut host, policy) = made?;
     resources.scope = host.scope.take();

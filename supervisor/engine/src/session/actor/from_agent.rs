@@ -253,8 +253,7 @@ impl Actor {
         }
         // An interrupt that there was no kernel for, or one that died before it began.
         let is_unheard = running.stop == Some(Stop::User) && context.state == SessionState::Running;
-        let left = running.time_left();
-        context.deadline.set(Awaited::Code, &self.session.timing, left);
+        self.wait_for(number, Awaited::Code);
         if is_unheard { self.send_interrupt(number) } else { Step::Continue(()) }
     }
 

@@ -70,7 +70,7 @@ impl LogWriter {
         self.log.stage.send_replace(Stage::AwaitingApproval(number));
     }
 
-    /// It started so long ago.
+    /// It runs, and has for as long as `ago`.
     pub fn started(&self, number: ExecutionNumber, session_id: &str, ago: Duration) {
         self.log.started_at.get_or_init(|| {
             let now = Timestamp::now();
