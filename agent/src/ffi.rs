@@ -12,10 +12,11 @@
 pub mod program;
 pub mod work;
 
-use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::fd::{BorrowedFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::unistd::Pid;
@@ -123,6 +124,18 @@ pub extern "C" fn vivarium_template_become_kernel() {
         Some(child) => drop(child.become_kernel()),
         None => sys::exit_now(1),
     }
+}
+
+/// In a template, after its imports: takes what is free between objects in the pools of Python's allocator, whose
+/// `PyObject_Malloc` and `PyObject_Free` these are. The caller holds Python's lock.
+// SAFETY, JUSTIFICATION: as above.
+#[unsafe(no_mangle)]
+pub extern "C" fn vivarium_template_fill_pools(
+    allocate: extern "C" fn(usize) -> *mut c_void,
+    free: extern "C" fn(*mut c_void),
+) {
+    let address = |bytes| allocate(bytes).expose_provenance();
+    pages::fill_pools(address, |block| free(ptr::with_exposed_provenance_mut(block)));
 }
 
 /// In a template, after its imports: puts its memory into a file that its kernels share, without which

@@ -30,7 +30,7 @@ const BOOTSTRAP: &str = include_str!("../python/kernel/bootstrap.py");
 
 const SCRIPT: &str = include_str!("../python/kernel/inspect_interpreter.py");
 
-const PARTS: [(&str, &str); 64] = [
+const PARTS: [(&str, &str); 65] = [
     ("abridge", include_str!("../python/display/abridge.py")),
     ("after_fork", include_str!("../python/zygote/after_fork.py")),
     ("animations", include_str!("../python/display/animations.py")),
@@ -44,6 +44,7 @@ const PARTS: [(&str, &str); 64] = [
     ("completeness", include_str!("../python/assist/completeness.py")),
     ("completion", include_str!("../python/assist/completion.py")),
     ("context", include_str!("../python/cell/context.py")),
+    ("copy_on_write", include_str!("../python/zygote/copy_on_write.py")),
     ("descriptors", include_str!("../python/image/descriptors.py")),
     ("echo", include_str!("../python/policy/echo.py")),
     ("event_loop", include_str!("../python/cell/event_loop.py")),

@@ -61,6 +61,6 @@ class Layers(unittest.TestCase):
         self.assertEqual(upwards, [])
 
     def test_late_parts_import_no_module_that_user_code_can_replace(self):
-        before_user_code = {"loader", "template", "rehearsal", "after_fork"}
+        before_user_code = {"loader", "template", "copy_on_write", "rehearsal", "after_fork"}
         for name in {*PARTS} - {*EARLY} - before_user_code:
             self.assertLessEqual(self.imports[name], {*PARTS}, name)

@@ -15,11 +15,11 @@ locks of other threads, but not the threads.
 """
 
 import ctypes
-import gc
 import os
 import sys
 
 import after_fork
+import copy_on_write
 import import_hooks
 import kernel
 import kernel_image
@@ -77,14 +77,14 @@ def main():
         EXPECTED.add(MOUNTS)
     try:
         check(warm_up(warmup, modules))
+        # What it makes once is then shared, and need not be made by each kernel.
+        rehearsal.rehearse()
     except BaseException as error:
         reason = error if type(error) is TemplateError else "%s: %s" % (type(error).__name__, error)
         unfit(library, str(reason))
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    # What lives now stays. The collector must not visit it, which would copy its pages.
-    gc.collect()
-    gc.freeze()
+    copy_on_write.settle(library)
     if images:
         failed = library.vivarium_image_share_memory()
         if failed:

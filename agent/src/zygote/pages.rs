@@ -42,6 +42,36 @@ pub(crate) fn fill_gaps() {
     }
 }
 
+/// Python takes up to 512 bytes from pools of 16 KiB (4 before 3.10) with blocks of one size, a multiple of 16, after a
+/// header: Include/internal/pycore_obmalloc.h.
+const POOL_BYTES: usize = 16 << 10;
+const POOL_HEADER_BYTES: usize = 48;
+const POOLED_BYTES: usize = 512;
+
+/// Only a pool that was empty gives so many blocks, from its first on, in the order in which they lie.
+const ROW: usize = 4;
+
+/// Takes all blocks that are free in pools with others, for good. `allocate` returns an address, or 0.
+pub(crate) fn fill_pools(allocate: impl Fn(usize) -> usize, free: impl Fn(usize)) {
+    for bytes in (1..=POOLED_BYTES / UNIT_BYTES).rev().map(|units| units * UNIT_BYTES) {
+        let mut row = Vec::with_capacity(ROW);
+        for _ in 0..MOST_PIECES {
+            let block = allocate(bytes);
+            if row.last().is_none_or(|last| last + bytes != block) {
+                row.clear();
+            }
+            if !row.is_empty() || block % POOL_BYTES == POOL_HEADER_BYTES {
+                row.push(block);
+            }
+            if row.len() == ROW || block == 0 {
+                break;
+            }
+        }
+        // The last is the first that the allocator gives again.
+        row.into_iter().rev().for_each(&free);
+    }
+}
+
 /// Makes huge pages of the memory that is anonymous, private and writable, as far as it is aligned.
 pub(super) fn collapse() {
     let Ok(maps) = fs::read_to_string("/proc/self/maps") else { return };
@@ -68,7 +98,37 @@ fn anonymous(line: &str) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+
+    #[test]
+    fn all_that_is_free_in_pools_with_others_is_taken() {
+        // Blocks of one size. In two pools every second block is free, and in a new one all are.
+        const BYTES: usize = 48;
+        let in_pool = |pool: usize| {
+            (pool * POOL_BYTES + POOL_HEADER_BYTES..(pool + 1) * POOL_BYTES - BYTES).step_by(BYTES)
+        };
+        let old: Vec<usize> =
+            [2, 4].into_iter().flat_map(|pool| in_pool(pool).step_by(2)).collect();
+        let new: Vec<usize> = in_pool(5).collect();
+        let given: Vec<usize> = old.iter().chain(&new).rev().copied().collect();
+        let free = RefCell::new(given);
+        let allocate = |bytes| match bytes {
+            BYTES => free.borrow_mut().pop().unwrap_or(0),
+            _ => 0,
+        };
+
+        fill_pools(allocate, |block| free.borrow_mut().push(block));
+
+        let left: Vec<usize> = free.take().into_iter().rev().collect();
+        assert_eq!(left, new);
+    }
+
+    #[test]
+    fn an_allocator_that_has_nothing_more_ends_it() {
+        fill_pools(|_| 0, |block| panic!("{block} was never given"));
+    }
 
     #[test]
     fn the_heap_and_what_has_no_name_are_anonymous() {
