@@ -289,6 +289,9 @@ class State:
     watches_forks = False
 
 
+state = State()
+
+
 def begin():
     """Takes the pipes that follow on STARTED."""
     descriptors = receive()
@@ -297,9 +300,9 @@ def begin():
         for descriptor in descriptors:
             close(descriptor)
         return
-    State.channel = Channel(*descriptors)
-    if not State.watches_forks:
-        State.watches_forks = True
+    state.channel = Channel(*descriptors)
+    if not state.watches_forks:
+        state.watches_forks = True
         posix.register_at_fork(after_in_child=leave)
 
 
@@ -358,14 +361,14 @@ def descriptors_of(messages):
 
 def end():
     """The execution is over."""
-    channel, State.channel = State.channel, None
+    channel, state.channel = state.channel, None
     if channel is not None:
         channel.close()
 
 
 def leave():
     """In a child that code forked: it has nobody to call."""
-    channel, State.channel = State.channel, None
+    channel, state.channel = state.channel, None
     if channel is not None:
         close(channel.calls)
         close(channel.answers)
@@ -375,7 +378,7 @@ def current():
     """The channel of this execution, or why there is none."""
     if is_forked():
         return None, FORKED
-    channel = State.channel
+    channel = state.channel
     if channel is None:
         return None, "this execution has no tools"
     return channel, ""

@@ -85,14 +85,17 @@ class State:
     declared: Any = None
 
 
+state = State()
+
+
 def declared(name=""):
     """What can be called now."""
     channel, why = tool_channel.current()
     if channel is None:
         raise unavailable(name, why)
-    if State.declared is None or State.declared.channel is not channel:
-        State.declared = Declared(channel)
-    return State.declared
+    if state.declared is None or state.declared.channel is not channel:
+        state.declared = Declared(channel)
+    return state.declared
 
 
 def encode(name, args, options):
@@ -380,7 +383,7 @@ def begin():
     """An execution that may call something begins."""
     tool_channel.begin()
     # The pipe has what can be called by now, or has it in a moment.
-    if tool_channel.State.channel is None:
+    if tool_channel.state.channel is None:
         return
     try:
         of = declared()
@@ -392,8 +395,8 @@ def begin():
 
 
 def end():
-    State.declared = None
-    channel = tool_channel.State.channel
+    state.declared = None
+    channel = tool_channel.state.channel
     tool_channel.end()
     for reading in [it for it in list(Reading.all.values()) if it.channel is channel]:
         forget(reading)

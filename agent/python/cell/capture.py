@@ -62,18 +62,18 @@ def capture_cell(line, body):
         name: load("io").StringIO() for name in ("stdout", "stderr") if "--no-" + name not in words
     }
     before = {name: getattr(sys, name) for name in streams}
-    collected_before = publisher.State.collected
+    collected_before = publisher.state.collected
     try:
         vars(sys).update(streams)
         if "--no-display" not in words:
-            publisher.State.collected = outputs
+            publisher.state.collected = outputs
         value = run_body(body, 1)
         if value is not None:
             display(value)
-        for function in list(guard.State.post_execute):  # Shows figures that are open.
+        for function in list(guard.state.post_execute):  # Shows figures that are open.
             function()
     finally:
-        publisher.State.collected = collected_before
+        publisher.state.collected = collected_before
         vars(sys).update(before)
         if names:
             decoded = [RichOutput(show.decode_bundle(bundle)) for bundle in outputs]

@@ -25,6 +25,9 @@ class State:
     transform: Any = None
 
 
+state = State()
+
+
 def compile_cell(name, source):
     """Compiles a source, which may have lines of IPython's syntax, as `compile_source` does."""
     try:
@@ -42,7 +45,7 @@ def compile_cell(name, source):
 
 def flags():
     """The flags of compile() for an execution's source."""
-    return TOP_LEVEL_AWAIT | State.future_flags
+    return TOP_LEVEL_AWAIT | state.future_flags
 
 
 def compile_source(name, source):
@@ -61,11 +64,11 @@ def compile_source(name, source):
         except SyntaxError:
             pass  # A statement, then.
     try:
-        if len(source) > AST_MAX_CHARS and State.transform is None:
+        if len(source) > AST_MAX_CHARS and state.transform is None:
             return compile_long_source(source, compile_as)
         tree = compile_as(source, "exec", ONLY_AST)
-        if State.transform is not None:
-            State.transform(tree)
+        if state.transform is not None:
+            state.transform(tree)
         if not tree.body or type(tree.body[-1]).__name__ != "Expr":
             return compile_as(tree, "exec"), None
         expression = type(compile_as("0", "eval", ONLY_AST))(tree.body.pop().value)
@@ -121,7 +124,7 @@ def run_code(code, names):
 def run_compiled(body, last, names):
     """Runs the two codes of `compile_source`. Returns the value of the final expression."""
     if body is not None:
-        State.future_flags |= body.co_flags & CO_FUTURE
+        state.future_flags |= body.co_flags & CO_FUTURE
         run_code(body, names)
     return None if last is None else run_code(last, names)
 

@@ -22,6 +22,9 @@ class State:
     previous_directory: "str | None" = None
 
 
+state = State()
+
+
 def nothing(line):
     """For what has no effect in a session."""
 
@@ -37,15 +40,15 @@ def cd(line):
     before = posix.getcwd()
     target = line.strip().strip("\"'") or "~"
     if target == "-":
-        if State.previous_directory is None:
+        if state.previous_directory is None:
             raise UsageError("%cd -: there is no previous directory")
-        target = State.previous_directory
+        target = state.previous_directory
     try:
         posix.chdir(load("os").path.expanduser(target))
     except OSError as error:
         print(error)
         return
-    State.previous_directory = before
+    state.previous_directory = before
     print(posix.getcwd())
 
 

@@ -68,10 +68,13 @@ class State:
     post_execute: list = []
 
 
+state = State()
+
+
 def call_user(function, *args):
     """Calls a function that may run user code or block. Call it inside a `try`."""
-    if State.interrupted and get_ident() == State.thread:
-        State.interrupted = False
+    if state.interrupted and get_ident() == state.thread:
+        state.interrupted = False
         raise KeyboardInterrupt
     return function(*args)
 
@@ -104,8 +107,8 @@ def call_for_user(function, *args, **options):
     try:
         return function(*args, **options)
     finally:
-        if State.interrupted and get_ident() == State.thread:
-            State.interrupted = False
+        if state.interrupted and get_ident() == state.thread:
+            state.interrupted = False
             raise KeyboardInterrupt
 
 
@@ -116,11 +119,11 @@ def may_raise_in(frame):
 
 def on_sigint(number, frame):
     """The handler of SIGINT; see the top of this file."""
-    if not State.running:
+    if not state.running:
         return
     if may_raise_in(frame):
         raise KeyboardInterrupt
-    State.interrupted = True
+    state.interrupted = True
 
 
 def is_kernel_code(code):
@@ -145,7 +148,7 @@ def load(name):
     """A module of the standard library; None if the user put another in its place."""
     if name not in modules:
         # All threads share the path, so a user's thread imports as it always does.
-        main = get_ident() == State.thread
+        main = get_ident() == state.thread
         (call_without_workdir if main else call_user)(__import__, name)
     module = modules.get(name)
     origin = getattr(module, "__file__", None)
@@ -157,12 +160,12 @@ def load(name):
 def start():
     """Prepares the process, before the first execution."""
     # A kernel forked from a template has its own.
-    State.pid = posix.getpid()
-    State.thread = get_ident()
+    state.pid = posix.getpid()
+    state.thread = get_ident()
     # Programs that user code executes do not inherit the control socket, nor do its forks.
     posix.set_inheritable(3, False)
     posix.register_at_fork(after_in_child=close_control)
-    State.signal_mask = pthread_sigmask(SIG_BLOCK, ())
+    state.signal_mask = pthread_sigmask(SIG_BLOCK, ())
     # As in an interactive interpreter. Without -P the workdir is on the path already.
     if sys.path[:1] != [""]:
         sys.path.insert(0, "")
@@ -173,13 +176,13 @@ def start():
 
 def is_forked():
     """Whether this process is a child that user code forked."""
-    return not State.control_is_open or posix.getpid() != State.pid
+    return not state.control_is_open or posix.getpid() != state.pid
 
 
 def close_control():
     """Closes the control socket in a child that user code forked."""
-    if State.control_is_open:
-        State.control_is_open = False
+    if state.control_is_open:
+        state.control_is_open = False
         try:
             posix.close(3)
         except OSError:
@@ -227,7 +230,7 @@ def block_signals():
 
 def restore_signal_mask():
     """Restores the signal mask with which every execution begins."""
-    pthread_sigmask(SIG_SETMASK, State.signal_mask)
+    pthread_sigmask(SIG_SETMASK, state.signal_mask)
 
 
 def raised_by_user(error):

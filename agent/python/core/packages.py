@@ -29,44 +29,47 @@ class State:
     executed: set = {"_environment.pth"}
 
 
+state = State()
+
+
 def start():
     """Lets imports find packages that are installed later. Costs a look at a missing directory."""
     root = posix.environ.get(b"VIVARIUM_PACKAGES", b"").decode("utf-8", "surrogateescape")
     external = sys.modules.get("_frozen_importlib_external")
     if not root or external is None:
         return
-    State.root = root
-    State.directory = "%s/lib/python%d.%d/site-packages" % (root, *sys.version_info[:2])
+    state.root = root
+    state.directory = "%s/lib/python%d.%d/site-packages" % (root, *sys.version_info[:2])
     path = sys.path
     ends = ("/site-packages", "/dist-packages")
     at = next((at for at, entry in enumerate(path) if entry.endswith(ends)), len(path))
-    path.insert(at, State.directory)
+    path.insert(at, state.directory)
     # Python would not look again at a directory that is missing at the first import.
     loaders = external._get_supported_file_loaders()
-    finder = external.FileFinder(State.directory, *loaders)
-    sys.path_importer_cache[State.directory] = finder
-    State.finders = [finder]
+    finder = external.FileFinder(state.directory, *loaders)
+    sys.path_importer_cache[state.directory] = finder
+    state.finders = [finder]
 
 
 def refresh():
     """Takes note of what was installed since the last call."""
-    if not State.root or not posix.access(State.directory, posix.F_OK):
+    if not state.root or not posix.access(state.directory, posix.F_OK):
         return
     try:
-        changed_ns = posix.stat(State.directory).st_mtime_ns
-        if changed_ns == State.changed_ns:
+        changed_ns = posix.stat(state.directory).st_mtime_ns
+        if changed_ns == state.changed_ns:
             return
-        State.changed_ns = changed_ns
-        names = sorted(posix.listdir(State.directory))
+        state.changed_ns = changed_ns
+        names = sorted(posix.listdir(state.directory))
     except OSError:
         return  # It is being removed, or something else is in its place.
-    for finder in State.finders:
+    for finder in state.finders:
         finder.invalidate_caches()
-    python = State.root + "/bin/python"
+    python = state.root + "/bin/python"
     if posix.access(python, posix.X_OK):
         # Programs that code starts by it are to find the packages too.
         sys.executable = python
-    new = [name for name in names if name.endswith(".pth") and name not in State.executed]
+    new = [name for name in names if name.endswith(".pth") and name not in state.executed]
     if new:
         execute_pth(new)
 
@@ -75,10 +78,10 @@ def execute_pth(names):
     """Executes .pth files, as Python does at start."""
     site = load("site")
     for name in names:
-        State.executed.add(name)
-        if site is not None and is_file("%s/%s" % (State.directory, name)):
+        state.executed.add(name)
+        if site is not None and is_file("%s/%s" % (state.directory, name)):
             try:
-                call_user(site.addpackage, State.directory, name, None)
+                call_user(site.addpackage, state.directory, name, None)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
@@ -97,9 +100,9 @@ def installed():
     """The distributions in the directory, and when each was installed."""
     found = {}
     try:
-        for name in posix.listdir(State.directory):
+        for name in posix.listdir(state.directory):
             if name.endswith(".dist-info"):
-                found[name] = posix.stat(State.directory + "/" + name).st_mtime_ns
+                found[name] = posix.stat(state.directory + "/" + name).st_mtime_ns
     except (OSError, ValueError):
         pass  # There is none, or one is being removed.
     return found
@@ -117,7 +120,7 @@ def modules_of(distribution):
     """The top-level modules of a distribution: what pip wrote into its RECORD (PEP 627)."""
     names: set[str] = set()
     try:
-        path = "%s/%s/RECORD" % (State.directory, distribution)
+        path = "%s/%s/RECORD" % (state.directory, distribution)
         if not is_file(path):
             return names
         with load("io").open(path, encoding="utf-8", errors="replace") as record:

@@ -30,21 +30,24 @@ class State:
     name = ""
 
 
+state = State()
+
+
 def add(number, name, source):
     """Adds a source. Returns the numbers of the executions whose sources it evicted for that."""
-    State.name = name
+    state.name = name
     if len(source) > SOURCE_MAX_CHARS:
         sources.pop(name, None)
         update_linecache((), [name])
         return ()
     kept[number] = name, source
     sources[name] = source
-    State.chars += len(source)
+    state.chars += len(source)
     evicted, stale = [], [name]
-    while len(kept) > SOURCES_MAX or State.chars > SOURCES_MAX_CHARS:
+    while len(kept) > SOURCES_MAX or state.chars > SOURCES_MAX_CHARS:
         evicted.append(next(iter(kept)))
         old_name, old_source = kept.pop(evicted[-1])
-        State.chars -= len(old_source)
+        state.chars -= len(old_source)
         if sources.get(old_name) is old_source:
             del sources[old_name]
             stale.append(old_name)
@@ -54,7 +57,7 @@ def add(number, name, source):
 
 def is_of_execution(name):
     """Whether this is the file name of an execution's code."""
-    return name.startswith("<execution ") or name in sources or name == State.name
+    return name.startswith("<execution ") or name in sources or name == state.name
 
 
 def lines_of(source):
@@ -79,10 +82,10 @@ def update_linecache(names=sources, stale=()):
 
     User code may have replaced the cache with something else: it stays without them then.
     """
-    if State.linecache is None:
+    if state.linecache is None:
         return
     try:
-        cache = State.linecache.cache
+        cache = state.linecache.cache
         for name in stale:
             cache.pop(name, None)
         for name in names:
@@ -93,5 +96,5 @@ def update_linecache(names=sources, stale=()):
 
 
 def on_linecache(module):
-    State.linecache = module
+    state.linecache = module
     update_linecache()

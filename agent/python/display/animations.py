@@ -26,23 +26,26 @@ class State:
     played: Any = None
 
 
+state = State()
+
+
 def on_animation(module):
     weakref = load("weakref")
-    State.alive, State.played = weakref.WeakSet(), weakref.WeakKeyDictionary()
-    initialize, State.save = module.Animation.__init__, module.Animation.save
+    state.alive, state.played = weakref.WeakSet(), weakref.WeakKeyDictionary()
+    initialize, state.save = module.Animation.__init__, module.Animation.save
 
     def __init__(self, *args, **options):
         initialize(self, *args, **options)
-        State.alive.add(self)
+        state.alive.add(self)
 
     def save(self, *args, **options):
         frames = FrameTaker(self, options.get("progress_callback"))
         options["progress_callback"] = frames
-        figures.State.animating += 1
+        figures.state.animating += 1
         try:
-            result = State.save(self, *args, **options)
+            result = state.save(self, *args, **options)
         finally:
-            figures.State.animating -= 1
+            figures.state.animating -= 1
         call_for_user(mark_played, self)
         return result
 
@@ -60,9 +63,9 @@ def on_animation(module):
         def finish(self):
             pass
 
-    State.writer = NullWriter
+    state.writer = NullWriter
     module.Animation.__init__ = update_wrapper(__init__, initialize)
-    module.Animation.save = update_wrapper(save, State.save)
+    module.Animation.save = update_wrapper(save, state.save)
 
 
 class StopSaving(Exception):
@@ -88,24 +91,24 @@ class FrameTaker:
         if self.left and number % step == 0:
             has_room = publisher.publish_image(figures.to_frame_png(self.figure), wire.VIDEO_FRAME)
             self.left = self.left - 1 if has_room else 0
-        if not total and not self.left and self.animation in State.playing:
+        if not total and not self.left and self.animation in state.playing:
             raise StopSaving
 
 
 def mark_played(animation):
     """Notes that an animation's frames have been shown in this execution."""
-    State.played[animation] = wire.state.execution_number
+    state.played[animation] = wire.state.execution_number
     figures.mark_shown(animation._fig)
 
 
 def is_played(animation):
     """Whether an animation's frames have been shown in this execution."""
-    return State.played.get(animation, b"") == wire.state.execution_number
+    return state.played.get(animation, b"") == wire.state.execution_number
 
 
 def animations_of(figure):
     """The animations of a figure."""
-    return [animation for animation in State.alive if animation._fig is figure]
+    return [animation for animation in state.alive if animation._fig is figure]
 
 
 def play(animation):
@@ -119,10 +122,10 @@ def take_frames(animation):
     # It would draw each frame a second time, invisibly.
     canvas.draw_idle = lambda *args, **options: None
     try:
-        State.playing = (animation,)
-        type(animation).save(animation, "frames", writer=State.writer())
+        state.playing = (animation,)
+        type(animation).save(animation, "frames", writer=state.writer())
     except StopSaving:
         mark_played(animation)
     finally:
-        State.playing = ()
+        state.playing = ()
         del canvas.draw_idle

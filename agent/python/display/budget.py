@@ -28,24 +28,27 @@ class State:
     expired = False
 
 
+state = State()
+
+
 def on_alarm(number, frame):
     """The handler of SIGALRM during a rendering."""
-    if State.active:
-        State.expired = True
+    if state.active:
+        state.expired = True
         if guard.may_raise_in(frame):
             raise RenderingTimeout("rendering took too long")
 
 
 def call_timed(function, *args):
     """Calls user code by `guard.call_user`, unless the time is up."""
-    if State.expired and get_ident() == guard.State.thread:
+    if state.expired and get_ident() == guard.state.thread:
         raise RenderingTimeout
     return guard.call_user(function, *args)
 
 
 def with_time_limit(function, *args, seconds=None):
     """Calls a kernel function, and limits the time of all that it calls by `call_timed`."""
-    if State.active or get_ident() != guard.State.thread:
+    if state.active or get_ident() != guard.state.thread:
         return function(*args)
     users_handler = _signal.getsignal(SIGALRM)
     if users_handler is None:
@@ -59,12 +62,12 @@ def with_time_limit(function, *args, seconds=None):
     began = monotonic()
     try:
         signal(SIGALRM, on_alarm)
-        State.expired, State.active = False, True
+        state.expired, state.active = False, True
         setitimer(ITIMER_REAL, seconds or SECONDS, AGAIN_SECONDS)
         return function(*args)
     finally:
         setitimer(ITIMER_REAL, 0)
-        State.expired = State.active = False
+        state.expired = state.active = False
         signal(SIGALRM, users_handler)
         if left:
             setitimer(ITIMER_REAL, max(left - (monotonic() - began), 1e-6), interval)

@@ -27,6 +27,9 @@ class State:
     animating = 0
 
 
+state = State()
+
+
 def on_saved(figure, target, options, already_shown):
     """Shows a figure that was saved to a file."""
     try:
@@ -61,18 +64,18 @@ def file_content(target, options):
 def mark_shown(figure):
     """Notes that a figure, as it is now, has been shown."""
     figure.stale = 0
-    State.shown[figure] = wire.state.execution_number
+    state.shown[figure] = wire.state.execution_number
 
 
 def mark_shown_again(figure):
-    if State.shown.get(figure) == wire.state.execution_number and figure.stale is False:
+    if state.shown.get(figure) == wire.state.execution_number and figure.stale is False:
         mark_shown(figure)
 
 
 def is_shown(figure):
     """Whether a figure has been shown in this execution as it is now."""
     execution_number = wire.state.execution_number
-    return type(figure.stale) is int and State.shown.get(figure, b"") == execution_number
+    return type(figure.stale) is int and state.shown.get(figure, b"") == execution_number
 
 
 def to_png(figure):
@@ -92,7 +95,7 @@ def draw(figure, pixels_max, crop):
     most = (pixels_max / (width * height)) ** 0.5
     area = drawn_area(figure, pixels_max) if crop and figure.dpi <= most else None
     buffer = load("io").BytesIO()
-    State.savefig(
+    state.savefig(
         figure,
         buffer,
         format="png",

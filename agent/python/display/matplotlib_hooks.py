@@ -21,14 +21,17 @@ class State:
     close: Any = None
 
 
+state = State()
+
+
 def on_figure(module):
-    figures.State.shown = load("weakref").WeakKeyDictionary()
-    figures.State.savefig = original = module.Figure.savefig
+    figures.state.shown = load("weakref").WeakKeyDictionary()
+    figures.state.savefig = original = module.Figure.savefig
 
     def savefig(self, fname, *args, **options):
         already_shown = figures.is_shown(self)
         result = original(self, fname, *args, **options)
-        if not figures.State.animating:
+        if not figures.state.animating:
             call_for_user(figures.on_saved, self, fname, options, already_shown)
         return result
 
@@ -40,7 +43,7 @@ def on_figure(module):
 
 
 def on_pyplot(module):
-    State.close = module.close
+    state.close = module.close
     originals = module.show, module.savefig
 
     def show_open(*args, **options):
@@ -54,8 +57,8 @@ def on_pyplot(module):
 
     module.show = update_wrapper(show_open, originals[0])
     module.savefig = update_wrapper(savefig, originals[1])
-    if show_open_figures not in guard.State.post_execute:
-        guard.State.post_execute.append(show_open_figures)
+    if show_open_figures not in guard.state.post_execute:
+        guard.state.post_execute.append(show_open_figures)
 
 
 def open_figures():
@@ -76,7 +79,7 @@ def show_open_figures():
             raise
         except BaseException as error:
             note_not_drawn(error)
-        call_user(State.close, figure)
+        call_user(state.close, figure)
 
 
 def note_not_drawn(error):
@@ -93,8 +96,8 @@ def show_and_close(shown):
         try:
             show_once(figure)
         finally:
-            if State.close is not None:
-                call_user(State.close, figure)
+            if state.close is not None:
+                call_user(state.close, figure)
 
 
 def show_once(figure):

@@ -22,9 +22,12 @@ class State:
     size_noted_for: "bytes | None" = None
 
 
+state = State()
+
+
 def clear_output(wait=False):
     """IPython's `clear_output`."""
-    State.clear_pending = wire.state.execution_number if wait else None
+    state.clear_pending = wire.state.execution_number if wait else None
     if not wait:
         publish(wire.CLEAR, ())
 
@@ -36,16 +39,16 @@ def publish_image(data, kind=wire.IMAGE, mime_type="image/png"):
 
 def publish(kind, representations, display_id=""):
     """Sends a display or prints its text. Returns whether it fitted into the execution's limit."""
-    if State.collected is not None and not guard.is_forked():
+    if state.collected is not None and not guard.is_forked():
         if kind != wire.CLEAR:
-            State.collected.append(representations)
+            state.collected.append(representations)
         return True
     flush_in_use()
     if guard.is_forked():
         print_instead(representations)
         return True
-    if State.clear_pending is not None and kind != wire.CLEAR:
-        waited, State.clear_pending = State.clear_pending, None
+    if state.clear_pending is not None and kind != wire.CLEAR:
+        waited, state.clear_pending = state.clear_pending, None
         if waited == wire.state.execution_number:
             publish(wire.CLEAR, ())
     display_id = wire.string(display_id, wire.NAME_MAX_BYTES)
@@ -76,8 +79,8 @@ def print_instead(representations):
 
 def note_too_large(what, size):
     """Notes on standard error that something did not fit, once per execution."""
-    if State.size_noted_for != wire.state.execution_number:
-        State.size_noted_for = wire.state.execution_number
+    if state.size_noted_for != wire.state.execution_number:
+        state.size_noted_for = wire.state.execution_number
         write_note(
             "%s (%d bytes) is left out: the execution may not give so much more" % (what, size)
         )

@@ -157,7 +157,7 @@ def loop_pairs():
     """The socket pairs by which event loops wake themselves."""
     import event_loop
 
-    found = [event_loop.State.loop]
+    found = [event_loop.state.loop]
     events = modules.get("asyncio.events")
     if events is not None:
         policy = getattr(events, "_event_loop_policy", None)

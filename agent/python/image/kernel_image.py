@@ -33,6 +33,9 @@ class State:
     writer = 0
 
 
+state = State()
+
+
 def serve(kind, number):
     """Serves one of the frames of images."""
     wire.send(wire.STARTED, number)
@@ -64,10 +67,10 @@ def serve(kind, number):
 
 def receive():
     """The descriptor that follows on STARTED, or -1."""
-    if State.library is None:
+    if state.library is None:
         posix.read(wire.CONTROL_FD, 1)  # It goes without its descriptor.
         return -1
-    return State.library.vivarium_image_receive(wire.CONTROL_FD)
+    return state.library.vivarium_image_receive(wire.CONTROL_FD)
 
 
 def close(descriptor):
@@ -86,22 +89,22 @@ def answer(number, **content):
 def obstacles(*descriptors, memory=True):
     """Why this kernel can not be saved, each a kind and a text: none if it can. `descriptors` are
     its own."""
-    if State.library is None:
+    if state.library is None:
         return [("executed", "it was executed, and not forked from a template")]
     reap()
     pools.end_idle_threads()
     found = process_state.obstacles(descriptors)
     reason = ctypes.create_string_buffer(REASON_BYTES)
-    if memory and not found and State.library.vivarium_image_check(reason, REASON_BYTES):
+    if memory and not found and state.library.vivarium_image_check(reason, REASON_BYTES):
         found = [("memory", text_of(reason))]
     return found
 
 
 def reap():
     """Waits for the child that wrote the last image."""
-    if State.writer:
-        State.library.vivarium_image_wait(State.writer)
-        State.writer = 0
+    if state.writer:
+        state.library.vivarium_image_wait(state.writer)
+        state.writer = 0
 
 
 def files_roots():
@@ -113,33 +116,33 @@ def save_files(descriptor, roots):
     """Writes the session's files, or none. Returns what keeps them from being saved."""
     paths = b"".join(root.encode() + b"\0" for root in roots) + b"\0"
     reason = ctypes.create_string_buffer(REASON_BYTES)
-    failed = State.library.vivarium_image_save_files(descriptor, paths, reason, REASON_BYTES)
+    failed = state.library.vivarium_image_save_files(descriptor, paths, reason, REASON_BYTES)
     return [("files", text_of(reason))] if failed else []
 
 
-def save(descriptor, state, found):
+def save(descriptor, process, found):
     """Begins to write this kernel's memory. Returns the number to answer under in the process that
     it is loaded into, and None in this one; what keeps it from being saved is added to `found`."""
     number, reason = ctypes.c_uint64(), ctypes.create_string_buffer(REASON_BYTES)
-    writer = State.library.vivarium_image_save(
+    writer = state.library.vivarium_image_save(
         descriptor, ctypes.byref(number), reason, REASON_BYTES
     )
     if writer < 0:
         found.append(("memory", text_of(reason)))
         return None
     if writer > 0:
-        State.writer = writer
+        state.writer = writer
         return None
-    resume(number.value.to_bytes(8, "little"), state)
+    resume(number.value.to_bytes(8, "little"), process)
     return number.value
 
 
 def load(descriptor, number):
     """Becomes another kernel. Returns, with the reason, only if it can not."""
     reason = ctypes.create_string_buffer(REASON_BYTES)
-    if State.library is None:
+    if state.library is None:
         return "this kernel was executed, and not forked from a template"
-    State.library.vivarium_image_load(descriptor, ctypes.c_uint64(number), reason, REASON_BYTES)
+    state.library.vivarium_image_load(descriptor, ctypes.c_uint64(number), reason, REASON_BYTES)
     return text_of(reason)
 
 
@@ -147,12 +150,12 @@ def text_of(reason):
     return reason.value.decode("utf-8", "replace")
 
 
-def resume(number, state):
+def resume(number, process):
     """Goes on with what was saved, in another process."""
-    State.writer = 0
-    guard.State.pid = posix.getpid()
+    state.writer = 0
+    guard.state.pid = posix.getpid()
     try:
-        lost = process_state.restore(state)
+        lost = process_state.restore(process)
     except Exception as error:
         lost = [describe(error)]
     on_resume.call_all()

@@ -119,6 +119,9 @@ class State:
     started = False
 
 
+state = State()
+
+
 class Finder:
     """Finds only the modules that are made here; runs the hooks of others."""
 
@@ -180,9 +183,9 @@ def get_ipython():
 
 def start():
     """Runs the hooks of loaded modules and waits for the others. A template has done so already."""
-    if State.started:
+    if state.started:
         return
-    State.started = True
+    state.started = True
     # The second is for translated lines (syntax.py): user code does not assign that name.
     vars(builtins).update(get_ipython=get_ipython, __vivarium_shell__=get_ipython)
     for name, hook in HOOKS.items():

@@ -79,6 +79,9 @@ class State:
     filename = ""
 
 
+state = State()
+
+
 def main():
     """Serves executions until the agent closes the control socket."""
     guard.start()
@@ -102,9 +105,9 @@ def serve_always(depth):
             while True:
                 serve()
         except BaseException as error:
-            if wire.state.requests and State.execution.kernel_error is None:
-                State.execution.answer = None
-                State.execution.kernel_error = error
+            if wire.state.requests and state.execution.kernel_error is None:
+                state.execution.answer = None
+                state.execution.kernel_error = error
             # `sys.monitoring` may have raised it as a kernel function started.
             for tool in guard.TOOLS:
                 try:
@@ -117,13 +120,13 @@ def serve():
     """Serves one frame, or goes on with the execution that it was serving."""
     if not wire.state.requests:
         guard.restore_signal_mask()
-        State.execution = Execution()
+        state.execution = Execution()
         wire.receive()
     kind, payload = wire.state.requests[0]
     if kind == wire.CONFIG:
-        State.max_result_bytes = int.from_bytes(payload, "little")
+        state.max_result_bytes = int.from_bytes(payload, "little")
         # The agent sends a value's repr on twice, as such and as text/plain.
-        half = State.max_result_bytes // 2
+        half = state.max_result_bytes // 2
         wire.state.max_text_bytes = min(wire.TEXT_MAX_BYTES, max(half, 256))
         wire.answer(())
         return
@@ -132,23 +135,23 @@ def serve():
 
         kernel_image.serve(kind, payload)
         return
-    number, execution = payload[:8], State.execution
+    number, execution = payload[:8], state.execution
     if not execution.started and execution.kernel_error is None:
         execution.started = True
         execute(execution, kind, number, payload[8:])
     finish(execution, number)
-    if not State.has_ast_types:
+    if not state.has_ast_types:
         # The first compile() to an AST creates Python's 120 node types, which takes a millisecond.
         # By now the first execution has its answer, so it did not wait for this.
-        State.has_ast_types = True
+        state.has_ast_types = True
         compile("0", "", "eval", ONLY_AST, True)
 
 
 def execute(execution, kind, number, request):
     """Runs one execution, up to its value or exception."""
-    guard.State.interrupted = False
-    guard.State.running = True
-    wire.state.bytes_left = State.max_result_bytes
+    guard.state.interrupted = False
+    guard.state.running = True
+    wire.state.bytes_left = state.max_result_bytes
     try:
         # From here on an interrupt is for this code: the agent holds it back until this frame.
         send(wire.STARTED, number)
@@ -180,7 +183,7 @@ def execute(execution, kind, number, request):
         execution.failure = error
     if execution.policy is not None:
         end_policy(execution)
-    if kind == wire.EXECUTE and guard.State.post_execute:
+    if kind == wire.EXECUTE and guard.state.post_execute:
         run_post_execute(execution)
 
 
@@ -188,8 +191,8 @@ def finish(execution, number):
     """Reports the outcome of an execution."""
     guard.stop_tracing()  # A repr may have started tracing again.
     # An interrupt that came too late for this code is not for the next.
-    guard.State.interrupted = False
-    if getpid() != guard.State.pid:
+    guard.state.interrupted = False
+    if getpid() != guard.state.pid:
         leave_child(execution.failure if execution.kernel_error is None else execution.kernel_error)
     if execution.kernel_error is not None:
         guard.block_signals()  # A timer's handler would raise again and again.
@@ -204,7 +207,7 @@ def finish(execution, number):
         end_calls()
     streams.flush()
     streams.restore_streams()
-    guard.State.running = False
+    guard.state.running = False
     guard.restore()
     wire.answer(execution.answer)
 
@@ -265,10 +268,10 @@ def end_calls():
 def run_post_execute(execution):
     """Calls the functions that wait for the end of an execution."""
     # A client that interrupts an execution waits for its end.
-    if type(execution.failure) is KeyboardInterrupt or getpid() != guard.State.pid:
+    if type(execution.failure) is KeyboardInterrupt or getpid() != guard.state.pid:
         return
     try:
-        for function in list(guard.State.post_execute):
+        for function in list(guard.state.post_execute):
             function()
     except KeyboardInterrupt as error:
         if execution.failure is None:
@@ -282,10 +285,10 @@ def run(number, filename, source):
     if source.startswith("\ufeff"):
         source = source[1:]
     name = "<execution %d>" % number
-    if filename or State.filename:
+    if filename or state.filename:
         import script_name
 
-        name, State.filename = script_name.begin(filename) or name, filename
+        name, state.filename = script_name.begin(filename) or name, filename
     evicted = source_cache.add(number, name, source)
     interactive.note_source(number, source_cache.sources.get(name, ""), evicted)
     packages.refresh()
@@ -294,9 +297,9 @@ def run(number, filename, source):
         value = run_compiled(body, last, vars(guard.main_module))
     finally:
         guard.stop_tracing()
-    if value is None or getpid() != guard.State.pid or is_silenced(source):
+    if value is None or getpid() != guard.state.pid or is_silenced(source):
         return None
-    policy = State.execution.policy
+    policy = state.execution.policy
     if policy is not None and not policy.shows_value():
         return None
     if policy is None or policy.keeps_value():

@@ -17,9 +17,12 @@ class State:
     directory = ""
 
 
+state = State()
+
+
 def begin(filename):
     """Prepares `__main__` for an execution. Returns the name that its code is compiled under."""
-    if State.file is not None:
+    if state.file is not None:
         end()
     # Tracebacks leave out what has the kernel's prefix.
     if not filename or filename.startswith(FILE_PREFIX):
@@ -28,20 +31,20 @@ def begin(filename):
     path = "%s/%s" % (workdir(), filename)
     if not is_file(path):
         return filename
-    State.file, State.directory = path, path.rpartition("/")[0]
+    state.file, state.directory = path, path.rpartition("/")[0]
     vars(main_module)["__file__"] = path
-    sys.path.insert(0, State.directory)
+    sys.path.insert(0, state.directory)
     return path
 
 
 def end():
     """Takes back what `begin` added, unless user code has changed it."""
-    file, State.file = State.file, None
+    file, state.file = state.file, None
     names = vars(main_module)
     if names.get("__file__") == file:
         del names["__file__"]
-    if State.directory in sys.path:
-        sys.path.remove(State.directory)
+    if state.directory in sys.path:
+        sys.path.remove(state.directory)
 
 
 def is_file(path):

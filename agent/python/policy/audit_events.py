@@ -32,35 +32,38 @@ class State:
     inside: set = set()
 
 
+state = State()
+
+
 def begin(rule):
-    if not State.is_added:
+    if not state.is_added:
         sys.addaudithook(hook)
-        State.is_added = True
-    State.denied = frozenset(rule["deny"])
-    State.counts = {}
-    State.noted = State.counts
-    State.inside = set()
+        state.is_added = True
+    state.denied = frozenset(rule["deny"])
+    state.counts = {}
+    state.noted = state.counts
+    state.inside = set()
 
 
 def end():
-    State.counts = None
+    state.counts = None
 
 
 def noted():
-    return State.noted
+    return state.noted
 
 
 @interruptible
 def hook(event, arguments):
     thread = get_ident()
-    if State.counts is None or thread in State.inside:
+    if state.counts is None or thread in state.inside:
         return
     # To look at frames raises events, too.
-    State.inside.add(thread)
+    state.inside.add(thread)
     try:
-        note_event(event, State.counts, getframe().f_back)
+        note_event(event, state.counts, getframe().f_back)
     finally:
-        State.inside.discard(thread)
+        state.inside.discard(thread)
 
 
 @interruptible
@@ -76,7 +79,7 @@ def note_event(event, counts, innermost):
         return
     name = name_in(counts, event)
     counts[name] = counts.get(name, 0) + 1
-    if event in State.denied and not is_import_systems(innermost):
+    if event in state.denied and not is_import_systems(innermost):
         raise PermissionError("the audit event %r is denied in this execution" % event)
 
 
@@ -96,8 +99,8 @@ def name_in(counts, event):
     name = event.encode("utf-8", "replace").decode()[:NAME_MAX_CHARS]
     if name in counts or len(counts) < NAMES_MAX:
         return name
-    for other in list(counts) if event in State.denied else ():
-        if other not in State.denied and other != OTHER:
+    for other in list(counts) if event in state.denied else ():
+        if other not in state.denied and other != OTHER:
             counts[OTHER] = counts.get(OTHER, 0) + counts.pop(other, 0)
             return name
     return OTHER

@@ -26,11 +26,11 @@ def display(value):
 def begin(which):
     if which == "all":
         vars(builtins)[NAME] = show_value
-        compiler.State.transform = show_all
+        compiler.state.transform = show_all
 
 
 def end():
-    compiler.State.transform = None
+    compiler.state.transform = None
     vars(builtins).pop(NAME, None)
 
 

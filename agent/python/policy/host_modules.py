@@ -20,6 +20,9 @@ class State:
     added: dict = {}
 
 
+state = State()
+
+
 def begin(given):
     loads = load("json").loads
     standard = {*sys.builtin_module_names, *getattr(sys, "stdlib_module_names", ())}
@@ -30,12 +33,12 @@ def begin(given):
         module: Any = HostModule(name)
         # What every module has is not the client's to say.
         vars(module).update({**loads(declared["content"]), **vars(module)})
-        State.added[name] = module
+        state.added[name] = module
         modules[name] = module
 
 
 def end():
-    for name, module in list(State.added.items()):
+    for name, module in list(state.added.items()):
         if modules.get(name) is module:
             del modules[name]
-        State.added.pop(name, None)
+        state.added.pop(name, None)

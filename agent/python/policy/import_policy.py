@@ -23,30 +23,33 @@ class State:
     replaced: list = []
 
 
+state = State()
+
+
 def begin(rule):
-    State.rule = rule
+    state.rule = rule
     system = modules["_frozen_importlib"]
     replace(builtins, "__import__", checked_import(builtins.__import__))
     replace(system, "_gcd_import", checked_gcd_import(system, vars(system)["_gcd_import"]))
 
 
 def replace(where, name, replacement):
-    State.replaced.append((where, name, getattr(where, name), replacement))
+    state.replaced.append((where, name, getattr(where, name), replacement))
     setattr(where, name, replacement)
 
 
 def end():
-    State.rule = None
-    while State.replaced:
-        where, name, before, replacement = State.replaced[-1]
+    state.rule = None
+    while state.replaced:
+        where, name, before, replacement = state.replaced[-1]
         if getattr(where, name, None) is replacement:
             setattr(where, name, before)
-        State.replaced.pop()
+        state.replaced.pop()
 
 
 def checked_import(original):
     def __import__(name, globals=None, locals=None, fromlist=(), level=0):
-        if State.rule is not None and level == 0 and not (type(fromlist) is list and not fromlist):
+        if state.rule is not None and level == 0 and not (type(fromlist) is list and not fromlist):
             call_for_user(check, name, fromlist, getframe().f_back)
         return original(name, globals, locals, fromlist, level)
 
@@ -55,7 +58,7 @@ def checked_import(original):
 
 def checked_gcd_import(system, original):
     def _gcd_import(name, package=None, level=0):
-        if State.rule is not None:
+        if state.rule is not None:
             full = system._resolve_name(name, package, level) if level else name
             call_for_user(check, full, (), getframe().f_back)
         return original(name, package, level)
@@ -69,15 +72,15 @@ def check(name, members, frame):
     if frame is None or not is_tenants(frame) or type(name) is not str:
         return
     root = name.partition(".")[0]
-    if root in ALWAYS or root in host_modules.State.added:
+    if root in ALWAYS or root in host_modules.state.added:
         return
     asked = ["%s.%s" % (name, member) for member in members or () if type(member) is str]
-    if "allow" in State.rule:
-        allowed = State.rule["allow"]
+    if "allow" in state.rule:
+        allowed = state.rule["allow"]
         if not covered(name, allowed) and not (asked and all(covered(it, allowed) for it in asked)):
             raise refusal(name, "is not allowed", "allowed", allowed)
     else:
-        denied = State.rule["deny"]
+        denied = state.rule["deny"]
         for it in (name, *asked):
             if covered(it, denied):
                 raise refusal(it, "is denied", "denied", denied)

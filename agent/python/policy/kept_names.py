@@ -14,29 +14,32 @@ class State:
     after: Any = None
 
 
+state = State()
+
+
 def begin(rule):
     if "keep" in rule:
-        State.before = dict(vars(main_module))
-    State.rule = rule
+        state.before = dict(vars(main_module))
+    state.rule = rule
 
 
 def end():
     names = vars(main_module)
-    if State.rule is None:
+    if state.rule is None:
         return
-    for name in State.rule.get("drop", ()):
+    for name in state.rule.get("drop", ()):
         names.pop(name, None)
-    if "keep" in State.rule:
-        if State.after is None:
-            State.after = namespace_after(names)
+    if "keep" in state.rule:
+        if state.after is None:
+            state.after = namespace_after(names)
         names.clear()
-        names.update(State.after)
-    State.before = State.after = State.rule = None
+        names.update(state.after)
+    state.before = state.after = state.rule = None
 
 
 def namespace_after(names):
-    kept = {*State.rule["keep"]}
-    after = {name: value for name, value in State.before.items() if not stays(name, kept)}
+    kept = {*state.rule["keep"]}
+    after = {name: value for name, value in state.before.items() if not stays(name, kept)}
     after.update((name, value) for name, value in names.items() if stays(name, kept))
     return after
 

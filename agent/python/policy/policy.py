@@ -30,6 +30,9 @@ class State:
     is_stateless = False
 
 
+state = State()
+
+
 # By key of the policy. Names are put back last. Work and events count the least of the kernel's.
 PARTS: Any = {
     "names": kept_names,
@@ -49,7 +52,7 @@ OFF: tuple = (None, False, [], "last")
 
 def reset():
     """Forgets the policy of the execution before. Until it is called, the account is that one's."""
-    State.begun, State.echo, State.is_stateless = (), "last", False
+    state.begun, state.echo, state.is_stateless = (), "last", False
 
 
 def begin(text):
@@ -57,42 +60,42 @@ def begin(text):
     json = load("json")
     if json is None:
         raise RuntimeError("a policy needs json, and another module has its name")
-    State.dumps = json.dumps
+    state.dumps = json.dumps
     policy = json.loads(text)
     names = policy["names"] or {}
-    State.echo = policy["echo"]
-    State.is_stateless = "keep" in names
+    state.echo = policy["echo"]
+    state.is_stateless = "keep" in names
     for key, part in PARTS.items():
         if policy[key] not in OFF:
-            State.parts.append(part)
+            state.parts.append(part)
             part.begin(policy[key])
             # Only now: what it has noted before is of an earlier execution.
-            State.begun = (*State.begun, part)
+            state.begun = (*state.begun, part)
 
 
 def end():
     """Takes it off."""
-    while State.parts:
-        State.attempts += 1
+    while state.parts:
+        state.attempts += 1
         # Code may have put something into Python that always raises.
-        if State.attempts <= ATTEMPTS_MAX:
-            State.parts[-1].end()
-        State.parts.pop()
-        State.attempts = 0
+        if state.attempts <= ATTEMPTS_MAX:
+            state.parts[-1].end()
+        state.parts.pop()
+        state.attempts = 0
 
 
 def shows_value():
-    return State.echo != "none"
+    return state.echo != "none"
 
 
 def keeps_value():
     """Whether a value becomes `_`."""
-    return not State.is_stateless
+    return not state.is_stateless
 
 
 def is_exceeded():
     """Whether the execution did more work than it may."""
-    return work in State.begun and work.is_exceeded()
+    return work in state.begun and work.is_exceeded()
 
 
 def exceeded(failure):
@@ -101,10 +104,10 @@ def exceeded(failure):
 
 def account():
     """The ACCOUNT frame's JSON."""
-    noted = {key: part.noted() for key, part in NOTING.items() if part in State.begun}
+    noted = {key: part.noted() for key, part in NOTING.items() if part in state.begun}
     while noted:
         try:
-            text = State.dumps(noted, ensure_ascii=False).encode("utf-8", "replace")
+            text = state.dumps(noted, ensure_ascii=False).encode("utf-8", "replace")
         except BaseException:
             break  # Code has changed json, or memory is short.
         if len(text) <= wire.ACCOUNT_MAX_BYTES:

@@ -21,28 +21,31 @@ class State:
     replacement: Any = None
 
 
+state = State()
+
+
 def begin(_):
-    State.noted, State.bytes_left = [], NOTED_MAX_BYTES
-    if State.replacement is None or State.original is not builtins.print:
-        State.original = builtins.print
-        State.replacement = with_note(builtins.print)
-    State.is_on = True
-    builtins.print = State.replacement
+    state.noted, state.bytes_left = [], NOTED_MAX_BYTES
+    if state.replacement is None or state.original is not builtins.print:
+        state.original = builtins.print
+        state.replacement = with_note(builtins.print)
+    state.is_on = True
+    builtins.print = state.replacement
 
 
 def end():
-    State.is_on = False
-    if builtins.print is State.replacement:
-        builtins.print = State.original
+    state.is_on = False
+    if builtins.print is state.replacement:
+        builtins.print = state.original
 
 
 def noted():
-    return State.noted
+    return state.noted
 
 
 def with_note(original):
     def print(*values, **options):
-        if State.is_on and is_tenants(getframe().f_back):
+        if state.is_on and is_tenants(getframe().f_back):
             call_for_user(note_values, values)
         return original(*values, **options)
 
@@ -51,18 +54,18 @@ def with_note(original):
 
 
 def note_values(values):
-    if len(State.noted) >= wire.PRINTS_MAX or State.bytes_left <= 0:
+    if len(state.noted) >= wire.PRINTS_MAX or state.bytes_left <= 0:
         return
     texts: list = []
     for value in values[: wire.PRINT_VALUES_MAX]:
         text = text_of(value)
         # A character has at most six bytes in JSON; a lone surrogate is none of UTF-8.
-        State.bytes_left -= 6 * len(text) + 4
-        if State.bytes_left <= 0:
+        state.bytes_left -= 6 * len(text) + 4
+        if state.bytes_left <= 0:
             break
         texts.append(text.encode("utf-8", "replace").decode())
-    State.bytes_left -= 4
-    State.noted.append(texts)
+    state.bytes_left -= 4
+    state.noted.append(texts)
 
 
 def text_of(value):

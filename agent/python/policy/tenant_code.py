@@ -44,7 +44,7 @@ def file_of(module):
 @interruptible
 def is_librarys(name):
     """Whether a file is one of the interpreter's, or of an installed package."""
-    directories = [*SAFE_PATH, packages.State.directory]
+    directories = [*SAFE_PATH, packages.state.directory]
     return (
         name.startswith(STDLIB)
         or any(part in name for part in INSTALLED)

@@ -25,6 +25,9 @@ class State:
     counter: Any = None
 
 
+state = State()
+
+
 class Counter:
     """Counts in Python."""
 
@@ -66,31 +69,31 @@ def begin(limit):
     if monitoring is None:
         text = "max_work needs Python 3.12 or later; this environment has %d.%d"
         raise RuntimeError(text % sys.version_info[:2])
-    State.limit = WorkLimitExceeded.limit = limit
-    State.counter = work_native.counter(limit, WorkLimitExceeded, is_tenants_code)
-    if State.counter is None:
-        State.counter = Counter(limit)
+    state.limit = WorkLimitExceeded.limit = limit
+    state.counter = work_native.counter(limit, WorkLimitExceeded, is_tenants_code)
+    if state.counter is None:
+        state.counter = Counter(limit)
     free = [tool for tool in TOOL_ORDER if tool in TOOLS and monitoring.get_tool(tool) is None]
     if not free:
         raise RuntimeError("max_work needs a tool of sys.monitoring, and all are in use")
-    State.tool = free[0]
-    monitoring.use_tool_id(State.tool, "vivarium")
+    state.tool = free[0]
+    monitoring.use_tool_id(state.tool, "vivarium")
     for event, callback in callbacks().items():
-        monitoring.register_callback(State.tool, event, callback)
-    monitoring.set_events(State.tool, sum(callbacks()))
+        monitoring.register_callback(state.tool, event, callback)
+    monitoring.set_events(state.tool, sum(callbacks()))
 
 
 def callbacks():
     events = monitoring.events
     return {
-        events.PY_START: State.counter.start,
-        events.PY_RESUME: State.counter.start,
-        events.JUMP: State.counter.jump,
+        events.PY_START: state.counter.start,
+        events.PY_RESUME: state.counter.start,
+        events.JUMP: state.counter.jump,
     }
 
 
 def end():
-    tool = State.tool
+    tool = state.tool
     if tool is None:
         return
     if monitoring.get_tool(tool) == "vivarium":
@@ -98,15 +101,15 @@ def end():
         for event in callbacks():
             monitoring.register_callback(tool, event, None)
         monitoring.free_tool_id(tool)
-    State.tool = None
+    state.tool = None
 
 
 def noted():
-    return State.limit - State.counter.left if State.counter is not None else 0
+    return state.limit - state.counter.left if state.counter is not None else 0
 
 
 def is_exceeded():
-    return State.counter is not None and bool(State.counter.exceeded)
+    return state.counter is not None and bool(state.counter.exceeded)
 
 
 def exceeded(failure):

@@ -25,6 +25,9 @@ class State:
     kept: tuple = ()
 
 
+state = State()
+
+
 class NativeCounter:
     def __init__(self, library, python, start, jump):
         self.library, self.python, self.start, self.jump = library, python, start, jump
@@ -40,15 +43,15 @@ class NativeCounter:
 
 def counter(limit, exception, classify):
     """A counter that allows so many ticks; None without a library that knows this Python."""
-    library = kernel_image.State.library
+    library = kernel_image.state.library
     if library is None:
         return None
-    if State.counter is None:
-        State.counter = make(library, exception, classify)
-    if State.counter is None:
+    if state.counter is None:
+        state.counter = make(library, exception, classify)
+    if state.counter is None:
         return None
-    library.vivarium_work_begin(State.counter.python, limit)
-    return State.counter
+    library.vivarium_work_begin(state.counter.python, limit)
+    return state.counter
 
 
 def make(library, exception, classify):
@@ -70,7 +73,7 @@ def make(library, exception, classify):
     def callable_of(name):
         address = ctypes.cast(getattr(library, name), pointer)
         method = MethodDef(name.encode(), address, METH_FASTCALL, None)
-        State.kept += (method,)
+        state.kept += (method,)
         return new_function(ctypes.addressof(method), None, None)
 
     request_slot = api.PyUnstable_Eval_RequestCodeExtraIndex
@@ -81,11 +84,11 @@ def make(library, exception, classify):
         if ctypes.c_uint32.from_address(id(value) + digit).value != value:
             return None
     objects = (None, monitoring.DISABLE, exception, classify, True)
-    State.kept += objects
+    state.kept += objects
     words = [*map(id, objects), request_slot(None), digit]
     words += [ctypes.cast(getattr(api, name), pointer).value for name in FUNCTIONS]
     python = (ctypes.c_ssize_t * len(words))(*words)
-    State.kept += (python,)
+    state.kept += (python,)
     library.vivarium_work_begin.argtypes = [pointer, ctypes.c_uint64]
     library.vivarium_work_begin.restype = None
     library.vivarium_work_left.restype = ctypes.c_uint64

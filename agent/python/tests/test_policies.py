@@ -499,7 +499,7 @@ class Native(PolicyTest):
     def start(self, **environment):
         kernel = super().start(**environment)
         code = (
-            "import ctypes\npart = %s\nvars(part)['__builtins__']['__import__']('kernel_image').State.library ="
+            "import ctypes\npart = %s\nvars(part)['__builtins__']['__import__']('kernel_image').state.library ="
             " ctypes.PyDLL(%r)\ndel part" % (part_of_kernel("guard"), LIBRARY)
         )
         answer = kernel.run(code)
@@ -521,5 +521,5 @@ class NativeAuditEvents(Native, AuditEvents):
 class NativeWork(Native, Work):
     def test_the_library_counts(self):
         self.work("1")
-        code = "work = %s\ntype(work.State.counter).__name__" % part_of_kernel("work")
+        code = "work = %s\ntype(work.state.counter).__name__" % part_of_kernel("work")
         self.assert_value(code, "'NativeCounter'")

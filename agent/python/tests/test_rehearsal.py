@@ -33,10 +33,12 @@ def all_that_is_kept():
         for key, value in vars(sys.modules[name]).items():
             if key == "__builtins__":
                 continue
-            kept[name + "." + key] = describe(value)
-            if type(value) is type and value.__module__ in PARTS:
-                for own, it in vars(value).items():
+            kind = value if type(value) is type else type(value)
+            if kind.__module__ in PARTS:
+                for own, it in {**vars(kind), **vars(value)}.items():
                     kept["%%s.%%s.%%s" %% (name, key, own)] = describe(it)
+            else:
+                kept[name + "." + key] = describe(value)
     for key in ("stdin", "stdout", "stderr", "path", "meta_path", "argv", "displayhook", "excepthook"):
         kept["sys." + key] = describe(getattr(sys, key))
     kept["names"] = sorted(vars(guard.main_module))
@@ -47,7 +49,7 @@ def all_that_is_kept():
 
 SCRIPT = """
 compile("0", "", "eval", kernel.ONLY_AST, True)
-kernel.State.has_ast_types = True
+kernel.state.has_ast_types = True
 itself = sys.modules["__main__"]
 sys.modules["__main__"] = guard.main_module
 executions = []
@@ -66,7 +68,7 @@ print(json.dumps([before, all_that_is_kept(), [repr(it) for it in executions]]))
 """
 
 # What is different on purpose: whether the process is the one that may answer.
-CHANGED = {"guard.State.pid"}
+CHANGED = {"guard.state.pid"}
 
 
 class RehearsalTest(unittest.TestCase):

@@ -25,7 +25,7 @@ def rehearse():
     names, read, write = dict(vars(guard.main_module)), wire.readv, wire.write
     own_builtins = set(vars(builtins))
     stdin, on_sigint, mask = sys.stdin, getsignal(SIGINT), pthread_sigmask(SIG_BLOCK, ())
-    guard.State.pid = posix.getpid()
+    guard.state.pid = posix.getpid()
     vars(wire.state).update(inbox=wire.chunk, read_counts=[], requests=[])
     streams.start()
     interactive.start()
@@ -39,8 +39,8 @@ def rehearse():
     interactive.In[:], interactive.last[:] = [""], [None, None, None]
     for kept in (interactive.Out, interactive.large, source_cache.kept, source_cache.sources):
         kept.clear()
-    source_cache.State.chars, source_cache.State.name = 0, ""
-    kernel.State.execution = kernel.Execution()
+    source_cache.state.chars, source_cache.state.name = 0, ""
+    kernel.state.execution = kernel.Execution()
     vars(wire.state).clear()
     streams.originals.clear()
     sys.stdin = stdin

@@ -32,6 +32,9 @@ TO_FORK = 1
 # The parts that nearly every session loads sooner or later.
 PARTS = ("render", "show", "budget", "lookup")
 
+# So many times code is executed until most of it is specialized.
+REHEARSALS = 16
+
 # The descriptors that may be open: standard streams, the supervisor's socket, and, if there is one,
 # the namespace of the mount that the interpreter was executed from.
 EXPECTED = {"0", "1", "2", "3"}
@@ -77,8 +80,9 @@ def main():
         EXPECTED.add(MOUNTS)
     try:
         check(warm_up(warmup, modules))
-        # What it makes once is then shared, and need not be made by each kernel.
-        rehearsal.rehearse()
+        # What an execution makes once is then shared, and its code is specialized (PEP 659).
+        for _ in range(REHEARSALS):
+            rehearsal.rehearse()
     except BaseException as error:
         reason = error if type(error) is TemplateError else "%s: %s" % (type(error).__name__, error)
         unfit(library, str(reason))
@@ -106,7 +110,7 @@ def main():
         except BaseException:
             os._exit(1)  # The server does without a spare that has ended.
     library.vivarium_template_become_kernel()
-    kernel_image.State.library = library
+    kernel_image.state.library = library
     after_fork.reinitialize()
     kernel.main()
 
@@ -125,7 +129,7 @@ def warm_up(warmup, modules):
         __import__(name)
     # See kernel.serve: no kernel needs to do this any more.
     compile("0", "", "eval", kernel.ONLY_AST, True)
-    kernel.State.has_ast_types = True
+    kernel.state.has_ast_types = True
     # Before the modules are imported, so that their hooks run once, here.
     import_hooks.start()
     for name in modules:

@@ -125,17 +125,18 @@ modules = [it for it in gc.get_objects() if type(it) is type(sys) and it.__name_
 parts = {it.__name__ for it in modules if sys.modules.get(it.__name__) is not it}
 gc.freeze()
 # Numbers of processes and threads, a buffer, how much a read found, and this code's own variables.
-MOVES = ('wire.chunk', 'wire.State.read_counts', 'guard.State.pid', 'guard.State.thread', 'variables.NAMESPACE')
+MOVES = ('wire.chunk', 'wire.state.read_counts', 'guard.state.pid', 'guard.state.thread', 'variables.NAMESPACE')
 look = {}
 for module in modules:
     if module.__name__ in parts:
         for name, value in vars(module).items():
             name = module.__name__ + '.' + name
-            if not name.endswith(('.__builtins__', '.modules', '.environ')):
-                look[name] = describe(value)
-            if type(value) is type and value.__module__ in parts:
-                for own, it in vars(value).items():
+            kind = value if type(value) is type else type(value)
+            if kind.__module__ in parts:
+                for own, it in {**vars(kind), **vars(value)}.items():
                     look[name + '.' + own] = describe(it)
+            elif not name.endswith(('.__builtins__', '.modules', '.environ')):
+                look[name] = describe(value)
 look = {name: it for name, it in look.items() if name not in MOVES}
 look['parts'] = sorted(parts)
 look['sys'] = {name: describe(it, 2) for name, it in vars(sys).items() if name != 'modules'}
