@@ -154,6 +154,13 @@ impl Kernel {
         self.spawn_number
     }
 
+    pub(crate) const fn pending(&self) -> Option<&PendingProcess> {
+        match &self.stage {
+            KernelStage::Confining(pending) => Some(pending),
+            _ => None,
+        }
+    }
+
     /// Its pid inside the session, once it is confined.
     pub(crate) const fn pid(&self) -> Option<Pid> {
         self.pid

@@ -16,7 +16,7 @@ use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES};
 use vivarium_protocol::message::{Failure, FromAgent, FromLauncher, Transient};
 use vivarium_protocol::stream;
 
-use self::session::Session;
+use self::session::{FirstKernel, Session};
 use crate::failure::{OrFailure, failure};
 use crate::leaf_control::LeafControl;
 use crate::sandbox::{self, Context};
@@ -57,10 +57,10 @@ fn start<'a>(
     if mapped != FromLauncher::Mapped {
         return Err(failure("wait for the launcher", "it spoke out of turn"));
     }
-    sandbox::enter(context)?;
+    let first = sandbox::enter(context, || FirstKernel::ask(context, first_leaf, launcher))?;
     // Again: a change of ids has cleared it (prctl(2)).
     prctl::set_pdeathsig(Signal::SIGKILL).or_failure("prctl(PDEATHSIG)")?;
-    // Before there is a kernel that could take the port.
+    // Before code could take the port.
     let egress = egress::listen(context)?;
-    Session::new(context, control, launcher, first_leaf, egress)
+    Session::new(context, control, first, egress)
 }

@@ -35,7 +35,7 @@ pub(crate) use env_scrub::kernel_environment;
 #[cfg(test)]
 pub(crate) use landlock::fixture;
 pub(crate) use mounts::HostPaths;
-pub(crate) use namespaces::{SessionNamespaces, clone_flags};
+pub(crate) use namespaces::{HostFacts, SessionNamespaces, clone_flags};
 pub(crate) use system_paths::READ_EXECUTE;
 
 pub(crate) fn clone_diagnosis(error: std::io::Error) -> Failure {
@@ -151,19 +151,6 @@ pub(crate) struct Context {
     pub(crate) is_prepared: bool,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct HostFacts {
-    /// `readlink /proc/self/ns/<name>` of the launcher, by name.
-    pub(crate) namespaces: Vec<(&'static str, String)>,
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    /// CPUs that it, and so the session, may run on: sched_getaffinity(2). Asked once: std's
-    /// `available_parallelism` reads cgroup files and the mount table each time.
-    pub(crate) cpus: u32,
-    /// `kernel.core_pattern`: where the host's core dumps go.
-    pub(crate) core_pattern: String,
-}
-
 impl Context {
     pub(crate) const fn new(policy: Policy, host: HostFacts) -> Self {
         Self {
@@ -260,22 +247,33 @@ impl LayerError {
 /// Makes what a session is in, as far as that is the same for all of such a policy, in the session's namespaces. The
 /// calling process has the id of their owner before, and the agent's afterwards.
 pub(crate) fn prepare_surroundings(context: &Context) -> Result<(), Failure> {
-    each(context, |code| code.prepare(context))
+    each(planned(context), |code| code.prepare(context))
 }
 
-/// Applies the layers of the inside, in the agent.
-pub(crate) fn enter(context: &Context) -> Result<(), Failure> {
+/// Applies the layers of the inside, in the agent. `ask` is called when others can join the session. They must wait with
+/// being confined until this has returned.
+pub(crate) fn enter<T>(
+    context: &Context,
+    ask: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
     if !context.is_prepared {
         prepare_surroundings(context)?;
     }
-    each(context, |code| code.enter(context))
+    let (own, shared): (Vec<_>, Vec<_>) =
+        planned(context).partition(|code| code.layer() < Layer::Mounts);
+    let enter_all = |layers| each(layers, |code| code.enter(context));
+    enter_all(own)?;
+    let asked = ask()?;
+    enter_all(shared)?;
+    Ok(asked)
 }
 
 fn each(
-    context: &Context,
+    layers: impl IntoIterator<Item = &'static dyn LayerCode>,
     apply: impl Fn(&dyn LayerCode) -> Result<(), LayerError>,
 ) -> Result<(), Failure> {
-    planned(context)
+    layers
+        .into_iter()
         .try_for_each(|code| apply(code).map_err(|error| error.into_failure(code.layer())))
 }
 
@@ -284,7 +282,7 @@ fn each(
 /// # Errors
 /// The first layer that did not apply, or did not read back. The process must then exit.
 pub(crate) fn restrict(context: &Context) -> Result<Vec<Report>, Failure> {
-    each(context, |code| code.restrict(context))?;
+    each(planned(context), |code| code.restrict(context))?;
     let engine = context.policy.interpreter.wasm.iter().map(|engine| Ok(engine.report()));
     LAYERS.iter().map(|code| report(*code, context)).chain(engine).collect()
 }

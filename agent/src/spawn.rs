@@ -11,6 +11,8 @@
 //! A zygote takes the launcher's place in this picture ([`crate::zygote`]), and the kernel
 //! then continues as the program that it was forked from instead of executing one.
 //!
+//! A process that has joined waits until the agent says that the session is set up, which it is for all but the first.
+//!
 //! Kernels and commands alike come in by [`join_session`], then [`confine`]. No layer is applied to
 //! them anywhere else.
 
@@ -18,6 +20,7 @@ mod image;
 
 use std::ffi::CString;
 use std::fs::OpenOptions;
+use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
@@ -35,6 +38,9 @@ pub(crate) use self::image::{NOT_EXECUTABLE, wasm_arguments};
 use crate::failure::{OrFailure, failure, failure_to_fork};
 use crate::sandbox::{self, Context, SessionNamespaces};
 use crate::sys::{self, DescriptorTable, Forked, HeldProgram, SingleThreaded, Wait};
+
+/// What the agent sends a process, by its report socket, that may be confined.
+pub(crate) const GO_ON: [u8; 1] = [1];
 
 /// What a process is to become, and what it gets.
 struct SpawnRequest<'a> {
@@ -164,6 +170,8 @@ pub(crate) fn confine(
     report: &UnixStream,
     program: Option<&HeldProgram>,
 ) -> Result<Confined, Failure> {
+    // Before, there may be no /proc of the session's.
+    (&*report).read_exact(&mut GO_ON.clone()).or_failure("wait for the agent")?;
     // A group of its own: SIGINT goes to it and the children it has not parted from.
     setsid().or_failure("setsid")?;
     unblock_signals()?;

@@ -10,7 +10,7 @@ mod image;
 mod memory;
 mod process;
 
-use std::ffi::{CStr, CString, c_int, c_long, c_uint};
+use std::ffi::{CString, c_int, c_long};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
@@ -59,35 +59,6 @@ pub(crate) fn set_environment(_: SingleThreaded, variables: &[CString]) -> io::R
         }
     }
     Ok(())
-}
-
-/// open_tree(2): a detached copy of the mount at `path` and of all below it.
-pub(crate) fn open_tree(path: &CStr) -> io::Result<OwnedFd> {
-    let flags = libc::OPEN_TREE_CLONE
-        | libc::OPEN_TREE_CLOEXEC
-        | libc::AT_RECURSIVE as c_uint
-        | libc::AT_SYMLINK_NOFOLLOW as c_uint;
-    // SAFETY: `path` is a C string for the length of the call.
-    // JUSTIFICATION: the new mount API has no safe wrapper.
-    owned(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) })
-}
-
-/// move_mount(2): attaches the detached `tree` at `path`, not following a symbolic link.
-pub(crate) fn move_mount(tree: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
-    const MOVE_MOUNT_F_EMPTY_PATH: c_uint = 0x4;
-    // SAFETY: `path` and the empty string are C strings for the length of the call.
-    // JUSTIFICATION: the new mount API has no safe wrapper.
-    check(unsafe {
-        libc::syscall(
-            libc::SYS_move_mount,
-            tree.as_raw_fd(),
-            c"".as_ptr(),
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            MOVE_MOUNT_F_EMPTY_PATH,
-        )
-    })
-    .map(drop)
 }
 
 /// mount_setattr(2): adds `attributes` (`MOUNT_ATTR_*`) to `tree` and, if `recursive`, to all

@@ -1,11 +1,12 @@
 //! The agent's connection to the launcher: asks for processes, and follows each until it runs its
 //! program.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use nix::unistd::Pid;
+use vivarium_protocol::discard;
 use vivarium_protocol::frame::{Decoder, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::leaf::Leaf;
@@ -15,16 +16,25 @@ use vivarium_protocol::message::{
 use vivarium_protocol::stream::{self, StreamError};
 
 use crate::failure::failure;
+use crate::spawn::GO_ON;
 
 #[derive(Debug)]
 pub(crate) struct LauncherClient {
     socket: UnixStream,
     last: SpawnNumber,
+    /// Whether processes that are asked for may be confined. Else they join the session, and wait.
+    session_is_set_up: bool,
 }
 
 impl LauncherClient {
     pub(crate) const fn new(socket: UnixStream) -> Self {
-        Self { socket, last: 0 }
+        Self { socket, last: 0, session_is_set_up: false }
+    }
+
+    /// The session is as its processes are to find it: this one, which was asked for before, and all later ones go on.
+    pub(crate) fn session_is_set_up(&mut self, waiting: Option<&PendingProcess>) {
+        self.session_is_set_up = true;
+        waiting.into_iter().for_each(PendingProcess::go_on);
     }
 
     /// Asks for a process with these `descriptors`, numbered from 0, that starts in this `leaf`.
@@ -45,7 +55,11 @@ impl LauncherClient {
         stream::send_with(&self.socket, &message, &fds, MAX_SPAWN_FRAME_BYTES)?;
         self.last = number;
         let decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
-        Ok(PendingProcess { number, report: ours, decoder, started: None })
+        let process = PendingProcess { number, report: ours, decoder, started: None };
+        if self.session_is_set_up {
+            process.go_on();
+        }
+        Ok(process)
     }
 
     pub(crate) fn recv(&self) -> Result<FromLauncher, StreamError> {
@@ -87,6 +101,11 @@ impl PendingProcess {
         self.number
     }
 
+    /// Has it be confined, and become its program.
+    fn go_on(&self) {
+        discard((&self.report).write_all(&GO_ON), "its end shows when its report is read");
+    }
+
     pub(crate) fn read(&mut self) -> SpawnProgress {
         let mut buffer = [0; 4096];
         let ended = match self.report.read(&mut buffer) {
@@ -96,6 +115,8 @@ impl PendingProcess {
                 false
             }
             Err(error) if is_retry(&error) => return SpawnProgress::Pending,
+            // It ended without having been told to go on.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => true,
             Err(error) => return SpawnProgress::Failed(failure("read a process's report", error)),
         };
         match self.decoder.next_message::<SpawnReport>() {
@@ -172,6 +193,28 @@ mod tests {
         drop(theirs);
         let SpawnProgress::Started(process) = pending.read_to_end() else { panic!("not started") };
         assert_eq!(process.pid, Pid::from_raw(7));
+    }
+
+    #[test]
+    fn a_process_goes_on_once_the_session_is_set_up() {
+        let (launcher, theirs) = UnixStream::pair().unwrap();
+        let mut client = LauncherClient::new(launcher);
+        let ask = |client: &mut LauncherClient| {
+            let process = client.spawn(Program::Kernel, Leaf::FIRST, &[]).unwrap();
+            let (_, fds) =
+                stream::receive_with::<ToLauncher>(&theirs, MAX_SPAWN_FRAME_BYTES).unwrap();
+            let report = UnixStream::from(fds.into_iter().next_back().unwrap());
+            report.set_nonblocking(true).unwrap();
+            (process, report)
+        };
+        let may_go_on = |mut report: &UnixStream| report.read(&mut GO_ON.clone());
+        let (waiting, report) = ask(&mut client);
+        assert!(may_go_on(&report).is_err_and(|error| is_retry(&error)));
+        client.session_is_set_up(Some(&waiting));
+        assert_eq!(may_go_on(&report).unwrap(), GO_ON.len());
+        let (_later, report) = ask(&mut client);
+        assert_eq!(may_go_on(&report).unwrap(), GO_ON.len());
+        assert!(may_go_on(&report).is_err_and(|error| is_retry(&error)), "once");
     }
 
     #[test]

@@ -54,6 +54,26 @@ use crate::usage;
 /// How long the end of a kernel that closed its channel may take to be reported.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// A session's first kernel, which joins the session while this is being set up.
+#[derive(Debug)]
+pub(crate) struct FirstKernel {
+    launcher: LauncherClient,
+    context: KernelContext,
+}
+
+impl FirstKernel {
+    /// Asks for it. It waits until there is a [`Session`].
+    pub(crate) fn ask(
+        sandbox: &Context,
+        leaf: Option<LeafControl>,
+        launcher: UnixStream,
+    ) -> Result<Self, Failure> {
+        let mut launcher = LauncherClient::new(launcher);
+        let context = KernelContext::open(sandbox, FIRST_CONTEXT, leaf, &mut launcher)?;
+        Ok(Self { launcher, context })
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     sandbox: &'a Context,
@@ -76,14 +96,13 @@ impl<'a> Session<'a> {
     pub(crate) fn new(
         sandbox: &'a Context,
         control: &'a UnixStream,
-        launcher: UnixStream,
-        first_leaf: Option<LeafControl>,
+        first: FirstKernel,
         egress: Option<TcpListener>,
     ) -> Result<Self, Failure> {
+        let FirstKernel { mut launcher, context: first } = first;
         let children = Children::watch().or_failure("signalfd")?;
-        let mut launcher = LauncherClient::new(launcher);
-        let first = KernelContext::open(sandbox, FIRST_CONTEXT, first_leaf, &mut launcher)?;
-        // After the kernel was asked for, which is what a session's start waits for.
+        launcher.session_is_set_up(first.kernel.pending());
+        // After the kernel goes on, which is what a session's start waits for.
         let files = open_roots(sandbox)?;
         let changes = ChangeTracker::new(&files.workdir);
         // Before a byte of tenant code's is read.

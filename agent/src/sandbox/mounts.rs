@@ -86,7 +86,8 @@ fn with_fix(error: LayerError) -> LayerError {
     }
 }
 
-/// Puts the new root together, but for what the agent alone can, or only a session has.
+/// Makes the new root, whole but for what the agent alone can make. It has the host's `/proc` until then: a new one can be
+/// mounted only where another is seen (user_namespaces(7), "mounting").
 fn build(context: &Context) -> Result<(), LayerError> {
     // Nothing done here may reach the host, and nothing mounted there later may appear here.
     mount_fs(None, "/", None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)?;
@@ -123,13 +124,8 @@ fn build(context: &Context) -> Result<(), LayerError> {
     ] {
         tree::symlink(target, &stage.join("dev").join(name))?;
     }
-    mount_terminals(context, stage)
-}
-
-/// Completes it by what the session's processes are, and makes it the root.
-fn finish(context: &Context) -> Result<(), LayerError> {
-    let stage = Path::new(STAGE);
-    proc::mount_proc(context, stage)?;
+    mount_terminals(context, stage)?;
+    proc::show_hosts(stage)?;
     let interpreter = &context.policy.interpreter;
     let resolved = interpreter.path.canonicalize();
     pivot(stage)?;
@@ -141,6 +137,13 @@ fn finish(context: &Context) -> Result<(), LayerError> {
     }
     // The root itself held the mount points while they were made; from here on it is read-only.
     tree::seal(Path::new("/"))
+}
+
+/// Completes it by what the session's processes are.
+fn finish(context: &Context) -> Result<(), LayerError> {
+    // Where another process made it the root, this one is where that process's parent was.
+    chdir("/").map_err(|error| LayerError::new("chdir to /", error))?;
+    proc::mount_own(context)
 }
 
 /// The session's own terminals, few of them, each of them the tenant's:
@@ -315,8 +318,7 @@ fn pivot(stage: &Path) -> Result<(), LayerError> {
     let failed = |operation: &'static str| move |error| LayerError::new(operation, error);
     chdir(stage).map_err(failed("chdir to the new root"))?;
     pivot_root(".", ".").map_err(failed("pivot_root"))?;
-    umount2(".", MntFlags::MNT_DETACH).map_err(failed("detach the old root"))?;
-    chdir("/").map_err(failed("chdir to /"))
+    umount2(".", MntFlags::MNT_DETACH).map_err(failed("detach the old root"))
 }
 
 fn mount_fs(

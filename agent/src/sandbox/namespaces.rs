@@ -16,7 +16,7 @@ use nix::sched::{CloneFlags, CpuSet, sched_getaffinity, setns};
 use nix::unistd::{Gid, Pid, Uid, setresgid, setresuid};
 use vivarium_protocol::layer::{Layer, Report};
 
-use super::{Context, HostFacts, LayerCode, LayerError, proc_file};
+use super::{Context, LayerCode, LayerError, proc_file};
 
 pub(super) use counts::limit as limit_counts;
 
@@ -96,6 +96,19 @@ pub(crate) fn clone_flags(context: &Context) -> CloneFlags {
         flags.remove(CloneFlags::CLONE_NEWNET);
     }
     flags
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct HostFacts {
+    /// `readlink /proc/self/ns/<name>` of the launcher, by name.
+    pub(crate) namespaces: Vec<(&'static str, String)>,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// CPUs that it, and so the session, may run on: sched_getaffinity(2). Asked once: std's
+    /// `available_parallelism` reads cgroup files and the mount table each time.
+    pub(crate) cpus: u32,
+    /// `kernel.core_pattern`: where the host's core dumps go.
+    pub(crate) core_pattern: String,
 }
 
 impl HostFacts {

@@ -2,7 +2,7 @@
 //! reaps every child of its process.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -19,6 +19,7 @@ use self::outside::Outside;
 use super::*;
 use crate::leaf_control::fake::FakeLeaf;
 use crate::sandbox::fixture;
+use crate::spawn::GO_ON;
 
 mod outside;
 
@@ -299,8 +300,8 @@ fn the_end_of_the_first_kernel_is_told_in_words() {
         let leaf = FakeLeaf::new();
         let (supervisor, control) = UnixStream::pair().unwrap();
         let (launcher, theirs) = UnixStream::pair().unwrap();
-        let session =
-            Session::new(&context, &control, theirs, Some(control_of(&leaf)), None).unwrap();
+        let first = FirstKernel::ask(&context, Some(control_of(&leaf)), theirs).unwrap();
+        let session = Session::new(&context, &control, first, None).unwrap();
         let mut outside = Outside { session, supervisor, launcher };
         let kernel = outside.spawned();
         let kernel = outside.executed(kernel);

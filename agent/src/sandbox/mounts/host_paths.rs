@@ -31,6 +31,7 @@ impl HostPaths {
     pub(crate) fn of(context: &Context) -> io::Result<Self> {
         let mounts = File::open("/proc/thread-self/mountinfo")?;
         let mut paths = trees(context);
+        paths.push(context.policy.interpreter.path.clone());
         let fixed = system_paths::ETC.iter().chain(system_paths::DEVICES).chain(&etc::CERTIFICATES);
         paths.extend(fixed.map(PathBuf::from));
         let hidden = &context.policy.hidden_paths;

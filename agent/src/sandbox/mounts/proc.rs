@@ -5,13 +5,19 @@
 //! whole is covered: `/proc/keys` lists another session's keys where two share an id,
 //! `/proc/sysrq-trigger` and `/proc/sys` change the host, `/proc/kcore` is its memory.
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::mount::{MsFlags, mount};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount,
+    fsopen,
+};
 
+use super::EMPTY;
 use super::tree::{self, Access, detached};
-use super::{EMPTY, mount_fs};
 use crate::sandbox::{Context, LayerError, namespaces};
 
 /// Files covered by one that is empty. What Python and its libraries read stays: cpuinfo, meminfo,
@@ -60,25 +66,35 @@ pub(super) const MASKED_FILES: [&str; 36] = [
 pub(super) const MASKED_DIRECTORIES: [&str; 10] =
     ["acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "irq", "pressure", "scsi", "tty"];
 
-pub(super) fn mount_proc(context: &Context, root: &Path) -> Result<(), LayerError> {
-    let proc = root.join("proc");
-    tree::make_directory(&proc)?;
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount_fs(Some("proc"), &proc, Some("proc"), flags, Some("hidepid=ptraceable")).map_err(
-        |error| {
-            error.with_fix(
-                "a container around the daemon covers parts of its /proc, and the kernel then \
-                 lets nobody mount a whole one: run the daemon on the host, or with an unmasked \
-                 /proc (docker: --security-opt systempaths=unconfined)",
-            )
-        },
-    )?;
+const PROC: &str = "/proc";
+
+/// Has the host's at its place, until there is one of the session's own.
+pub(super) fn show_hosts(root: &Path) -> Result<(), LayerError> {
+    let place = root.join("proc");
+    tree::make_directory(&place)?;
+    tree::place(&detached(Path::new(PROC), Access::ReadOnlyNoExec)?, &place)?;
     // Each cover is a mount already, with what it is to allow: a bind of it takes that over, by one
     // system call instead of four.
-    let directory = root.join(EMPTY);
-    tree::place(&detached(&directory, Access::ReadOnlyNoExec)?, &directory)?;
-    let covers = [(root.join("dev/null"), &MASKED_FILES[..]), (directory, &MASKED_DIRECTORIES[..])];
+    let cover = root.join(EMPTY);
+    tree::place(&detached(&cover, Access::ReadOnlyNoExec)?, &cover)
+}
+
+/// Mounts the session's own, in place of the host's.
+pub(super) fn mount_own(context: &Context) -> Result<(), LayerError> {
+    let own = make().map_err(|error| {
+        LayerError::new("mount proc", error).with_fix(
+            "a container around the daemon covers parts of its /proc, and the kernel then \
+             lets nobody mount a whole one: run the daemon on the host, or with an unmasked \
+             /proc (docker: --security-opt systempaths=unconfined)",
+        )
+    })?;
+    let proc = Path::new(PROC);
+    umount2(proc, MntFlags::MNT_DETACH)
+        .map_err(|error| LayerError::new("detach the host's /proc", error))?;
+    tree::place(&own, proc)?;
+    let covers = [("dev/null", &MASKED_FILES[..]), (EMPTY, &MASKED_DIRECTORIES[..])];
     for (cover, names) in covers {
+        let cover = Path::new("/").join(cover);
         for name in names {
             let target = proc.join(name);
             match mount(Some(&cover), &target, None::<&str>, MsFlags::MS_BIND, None::<&str>) {
@@ -93,6 +109,17 @@ pub(super) fn mount_proc(context: &Context, root: &Path) -> Result<(), LayerErro
     let read_only = detached(&sysctls, Access::ReadOnlyNoExec)?;
     // While they can be written, and after the last detached mount, which is counted as a
     // namespace.
-    namespaces::limit_counts(context, root)?;
+    namespaces::limit_counts(context, Path::new("/"))?;
     tree::place(&read_only, &sysctls)
+}
+
+/// Makes it, detached: fsopen(2), fsmount(2).
+fn make() -> io::Result<OwnedFd> {
+    let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(&context, "hidepid", "ptraceable")?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }

@@ -1,15 +1,15 @@
 //! Detached copies of host mounts, overlays of host directories, and where they are put.
 
-use std::ffi::CString;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::mount::MsFlags;
 use nix::sys::stat::{Mode, SFlag, mknod};
+use rustix::fs::CWD;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use super::{EMPTY, mount_fs};
 use crate::sandbox::LayerError;
@@ -151,15 +151,21 @@ pub(super) fn detached(path: &Path, access: Access) -> Result<OwnedFd, LayerErro
         let operation = format!("{operation} {}", path.display());
         move |error| LayerError::new(operation, error)
     };
-    let tree = sys::open_tree(&c_path(path)?).map_err(failed("open_tree"))?;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    let tree = open_tree(CWD, path, flags).map_err(|error| failed("open_tree")(error.into()))?;
     sys::add_mount_attributes(tree.as_fd(), access.attributes(), true)
         .map_err(failed("mount_setattr"))?;
     Ok(tree)
 }
 
+/// Attaches a detached mount.
 pub(super) fn place(tree: &OwnedFd, target: &Path) -> Result<(), LayerError> {
-    sys::move_mount(tree.as_fd(), &c_path(target)?)
-        .map_err(|error| LayerError::new(format!("move_mount to {}", target.display()), error))
+    move_mount(tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).map_err(|error| {
+        LayerError::new(format!("move_mount to {}", target.display()), io::Error::from(error))
+    })
 }
 
 /// Makes the mount at `path`, and not those below it, read-only.
@@ -212,11 +218,6 @@ pub(super) fn write_file(path: &Path, text: &str, mode: u32) -> Result<(), Layer
 pub(super) fn symlink(target: impl AsRef<Path>, link: &Path) -> Result<(), LayerError> {
     std::os::unix::fs::symlink(target, link)
         .map_err(|error| LayerError::new(format!("symlink {}", link.display()), error))
-}
-
-fn c_path(path: &Path) -> Result<CString, LayerError> {
-    CString::new(path.as_os_str().as_bytes())
-        .map_err(|error| LayerError::new(format!("name {}", path.display()), error))
 }
 
 #[cfg(test)]

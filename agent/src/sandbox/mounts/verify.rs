@@ -105,6 +105,9 @@ fn check(workdir: &str, stores: &[StoreMount], mountinfo: &str) -> Result<(), La
             ("ro", !writable.contains(&mount.point) && !device && !is_writable_store(&mount)),
             ("noexec", no_exec.contains(&mount.point)),
         ];
+        if mount.point == "/proc" && !mount.super_options.contains(PROC_HIDDEN) {
+            return Err(LayerError::not_in_force("a /proc of its own", mount.super_options));
+        }
         for (option, wanted) in expected {
             if wanted && !mount.has(option) {
                 return Err(LayerError::not_in_force(
@@ -113,9 +116,6 @@ fn check(workdir: &str, stores: &[StoreMount], mountinfo: &str) -> Result<(), La
                 ));
             }
         }
-    }
-    if !mountinfo.lines().any(|line| line.contains(" /proc ") && line.contains(PROC_HIDDEN)) {
-        return Err(LayerError::not_in_force("a /proc of its own", PROC_HIDDEN));
     }
     for place in [workdir, "/proc", "/tmp", "/dev/shm", system_paths::TERMINALS, "/"] {
         let is_there = |line| Mount::parse(line).is_some_and(|mount| mount.point == place);

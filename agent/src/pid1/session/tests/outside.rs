@@ -26,9 +26,8 @@ impl Outside<'_> {
                 let leaf = FakeLeaf::new();
                 let (supervisor, control) = UnixStream::pair().unwrap();
                 let (launcher, theirs) = UnixStream::pair().unwrap();
-                let session =
-                    Session::new(&context, &control, theirs, Some(control_of(&leaf)), None)
-                        .unwrap();
+                let first = FirstKernel::ask(&context, Some(control_of(&leaf)), theirs).unwrap();
+                let session = Session::new(&context, &control, first, None).unwrap();
                 let mut outside = Outside { session, supervisor, launcher };
                 let kernel = outside.spawned();
                 assert_eq!(kernel.leaf, Leaf::FIRST);
@@ -48,6 +47,7 @@ impl Outside<'_> {
     /// A process reports that it is confined, and becomes its program.
     pub(super) fn executed(&mut self, mut process: Spawned) -> Spawned {
         let report = UnixStream::from(process.fds.pop().unwrap());
+        (&report).read_exact(&mut GO_ON.clone()).unwrap();
         let confined =
             SpawnReport::Confined { pid: PID, origin: Origin::Executed, protection: Vec::new() };
         stream::send(&report, &confined, MAX_SMALL_FRAME_BYTES).unwrap();
