@@ -9,6 +9,7 @@
 //!
 //! It must never act on anything tenant code says: the only message it takes is the agent's `Spawn`.
 
+mod end;
 mod fork_server;
 mod id_map;
 mod orders;
@@ -24,7 +25,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, getpid};
+use nix::unistd::Pid;
 use vivarium_protocol::discard;
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::layer::Layer;
@@ -34,6 +35,7 @@ use vivarium_protocol::message::{
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::stream;
 
+use self::end::{await_end, end_descendants, has_ended};
 use self::orders::{Order, Orders};
 use self::passt::Pasta;
 use self::prepared::{Prepared, Side};
@@ -41,10 +43,10 @@ use self::zygote_client::ZygoteClient;
 use crate::children::Children;
 use crate::failure::{OrFailure, failure, failure_to_fork};
 use crate::leaf_control::LeafControl;
+use crate::pid1;
 use crate::sandbox::{self, Context, HostFacts, SessionNamespaces, clone_diagnosis, clone_flags};
 use crate::spawn;
-use crate::sys::{self, Forked, SingleThreaded, Wait};
-use crate::{pid1, usage};
+use crate::sys::{self, Forked, SingleThreaded};
 
 pub(crate) use fork_server::main;
 
@@ -287,6 +289,8 @@ impl Launcher {
         if let Some(zygote) = self.zygote.as_mut().filter(|_| *program == Program::Kernel) {
             match zygote.fork(context, namespaces, number, fds) {
                 Ok(()) => return Ok(()),
+                // Why is the agent's to say.
+                Err(_) if has_ended(&self.to_agent) => return Ok(()),
                 Err(failed) => log_not_forked(&failed),
             }
         }
@@ -366,32 +370,6 @@ fn log_not_forked(failed: &Failure) {
     crate::log::print_line(&format!(
         "a kernel is executed and not forked from its template: {failed}"
     ));
-}
-
-/// Waits for the agent's end. Other children have to be reaped meanwhile: a pid namespace,
-/// and PID 1 of it, end only after every process in it has been waited for, and those spawned here
-/// are the launcher's to wait for (pid_namespaces(7)).
-fn await_end(agent: Pid) -> ExitCode {
-    while let Ok(Some(ended)) = sys::wait(Wait::ForAny) {
-        if ended.pid == agent {
-            break;
-        }
-    }
-    ExitCode::SUCCESS
-}
-
-/// Kills all that descends from this process, and returns when nothing is left: where there is no pid
-/// namespace that the agent's end would end. Orphans are this process's children, as it is the nearest
-/// subreaper (prctl(2)), so nothing is left once wait(2) knows of no child.
-fn end_descendants() {
-    loop {
-        let found = usage::kill_descendants(getpid());
-        // A killed process, or its last living ancestor, ends as our child.
-        let wait = if found { Wait::ForAny } else { Wait::IfAny };
-        if sys::wait(wait).is_err() {
-            return;
-        }
-    }
 }
 
 fn send_exit(to_agent: &UnixStream, number: SpawnNumber, end: KernelEnd, usage: Usage) {

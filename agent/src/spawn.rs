@@ -30,7 +30,7 @@ use nix::sys::signal::SigSet;
 use nix::unistd::{Pid, chdir, getpid, setsid};
 use vivarium_protocol::frame::MAX_SMALL_FRAME_BYTES;
 use vivarium_protocol::layer::Layer;
-use vivarium_protocol::message::{Failure, Origin, Program, SpawnReport};
+use vivarium_protocol::message::{Failure, GO_ON, Origin, Program, SpawnReport};
 use vivarium_protocol::stream;
 
 use self::image::Image;
@@ -38,9 +38,6 @@ pub(crate) use self::image::{NOT_EXECUTABLE, wasm_arguments};
 use crate::failure::{OrFailure, failure, failure_to_fork};
 use crate::sandbox::{self, Context, SessionNamespaces};
 use crate::sys::{self, DescriptorTable, Forked, HeldProgram, SingleThreaded, Wait};
-
-/// What the agent sends a process, by its report socket, that may be confined.
-pub(crate) const GO_ON: [u8; 1] = [1];
 
 /// What a process is to become, and what it gets.
 struct SpawnRequest<'a> {

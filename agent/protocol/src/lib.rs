@@ -49,7 +49,7 @@ pub use error_chain::error_chain;
 
 /// The version of this contract. A supervisor and an agent of different versions refuse each
 /// other by name at the first message.
-pub const PROTOCOL_VERSION: u32 = 14;
+pub const PROTOCOL_VERSION: u32 = 15;
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,7 @@ pub use self::files::{
 pub use self::fork_server::{ForkLauncher, LauncherForked};
 pub use self::id_namespace::{CreateIdNamespace, FromIdNamespace};
 pub use self::launcher::{
-    FromLauncher, Launch, LaunchOrder, Origin, Program, SpawnNumber, SpawnReport, ToLauncher,
+    FromLauncher, GO_ON, Launch, LaunchOrder, Origin, Program, SpawnNumber, SpawnReport, ToLauncher,
 };
 pub use self::port::{Connect, LoopbackAddress};
 pub use self::repr::ReprLimits;

@@ -110,9 +110,13 @@ pub fn packages(workdir: &Path) -> PathBuf {
 
 /// The uv of the environment or the system, as this process sees their directories.
 fn find_uv(interpreter: &Interpreter) -> Option<PathBuf> {
+    uv_paths(interpreter).find(|path| path.is_file())
+}
+
+/// Where a uv is looked for, the first that is there being the session's.
+pub fn uv_paths(interpreter: &Interpreter) -> impl Iterator<Item = PathBuf> {
     let system = SYSTEM_PATH.split(':').map(Path::new);
-    let mut all = interpreter.path.parent().into_iter().chain(system);
-    all.find_map(|directory| Some(directory.join("uv")).filter(|path| path.is_file()))
+    interpreter.path.parent().into_iter().chain(system).map(|directory| directory.join("uv"))
 }
 
 /// PATH of a session: our directory, the programs of its packages, the interpreter's own directory, and

@@ -39,7 +39,7 @@ def all_that_is_kept():
                     kept["%%s.%%s.%%s" %% (name, key, own)] = describe(it)
             else:
                 kept[name + "." + key] = describe(value)
-    for key in ("stdin", "stdout", "stderr", "path", "meta_path", "argv", "displayhook", "excepthook"):
+    for key in ("stdin", "__stdin__", "stdout", "stderr", "path", "meta_path", "argv", "displayhook", "excepthook"):
         kept["sys." + key] = describe(getattr(sys, key))
     kept["names"] = sorted(vars(guard.main_module))
     kept["builtins"] = sorted(vars(__import__("builtins")))
@@ -92,6 +92,24 @@ class RehearsalTest(unittest.TestCase):
         differences, executions = self.differences(SCRIPT)
         self.assertEqual(executions, ["None"])
         self.assertEqual(differences, {})
+
+    def test_nothing_is_left_of_it_in_linecache(self):
+        script = SCRIPT.replace(
+            "import json, signal", "import json, signal, linecache, source_cache"
+        )
+        script = script.replace(
+            "rehearsal.rehearse()",
+            "source_cache.on_linecache(linecache)\nrehearsal.rehearse()"
+            "\nassert '<execution 1>' not in linecache.cache, linecache.cache",
+        )
+        self.run_script(script)
+
+    def test_what_is_called_after_executions_is_not_called(self):
+        hook = "called = []\nguard.state.post_execute.append(lambda: called.append(1))"
+        script = SCRIPT.replace("rehearsal.rehearse()", hook + "\nrehearsal.rehearse()")
+        for calls, ending in [(0, ""), (1, "\nguard.state.post_execute[0]()")]:
+            check = ending + "\nassert len(called) == %d" % calls
+            self.run_script(script.replace("rehearse()", "rehearse()" + check))
 
     def test_what_is_left_would_be_seen(self):
         left = "; import interactive; interactive.Out[1] = 2; guard.main_module.x = 3\nprint("

@@ -33,6 +33,8 @@ def make_immortal():
     """Makes all that lives immortal, as far as the collector knows of it. Returns whether it did:
     it does not before Python 3.12, or where the count has another place, as without the GIL.
     """
+    if is_special_build():
+        return False
     immortal = sys.getrefcount(None) & COUNT_MAX
     if immortal < SIGN or COUNT.from_address(id(None)).value != immortal:
         return False
@@ -43,6 +45,11 @@ def make_immortal():
         del wanted[-BATCH:]
         wanted += mark(gc.get_referents(*batch), immortal)
     return True
+
+
+def is_special_build():
+    """Whether this Python was built to be debugged (`d`), or without the GIL (`t`)."""
+    return bool(sys.abiflags)
 
 
 def mark(objects, immortal):
@@ -58,8 +65,7 @@ def mark(objects, immortal):
 
 def fill_pools(library):
     """Takes what is free between objects in the pools of Python's allocator, for good."""
-    # Not if Python was built without them, or told to do without.
-    if sys.getallocatedblocks():
+    if sys.getallocatedblocks() and not is_special_build():
         functions = ("PyObject_Malloc", "PyObject_Free")
         pointers = (ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p) for name in functions)
         library.vivarium_template_fill_pools(*pointers)

@@ -1,8 +1,9 @@
-"""Runs what the first execution of every session runs, in a fork that has no session yet.
+"""Runs what the first execution of every session runs, in a process that has no session yet.
 
 A kernel copies each page that it writes to for the first time. One that is forked before there is a
 session copies most of them meanwhile, by doing what it will do: the kernel's own main loop serves a
-request whose answer goes nowhere. Then what the execution left is taken back.
+request whose answer goes nowhere. Then what the execution left is taken back. A template does so
+too, for what need not be made by each kernel.
 """
 
 import builtins
@@ -23,8 +24,11 @@ SOURCE = "1+1"
 def rehearse():
     """Serves an execution. Nothing of it is there when it returns."""
     names, read, write = dict(vars(guard.main_module)), wire.readv, wire.write
+    # What they show would be waited for: nobody sees it.
+    hooks, guard.state.post_execute = guard.state.post_execute, []
     own_builtins = set(vars(builtins))
-    stdin, on_sigint, mask = sys.stdin, getsignal(SIGINT), pthread_sigmask(SIG_BLOCK, ())
+    stdin, first_stdin = sys.stdin, sys.__stdin__
+    on_sigint, mask = getsignal(SIGINT), pthread_sigmask(SIG_BLOCK, ())
     guard.state.pid = posix.getpid()
     vars(wire.state).update(inbox=wire.chunk, read_counts=[], requests=[])
     streams.start()
@@ -34,8 +38,10 @@ def rehearse():
         kernel.serve()
     finally:
         wire.readv, wire.write = read, write
+        guard.state.post_execute = hooks
     vars(guard.main_module).clear()
     vars(guard.main_module).update(names)
+    source_cache.update_linecache((), list(source_cache.sources))
     interactive.In[:], interactive.last[:] = [""], [None, None, None]
     for kept in (interactive.Out, interactive.large, source_cache.kept, source_cache.sources):
         kept.clear()
@@ -43,7 +49,7 @@ def rehearse():
     kernel.state.execution = kernel.Execution()
     vars(wire.state).clear()
     streams.originals.clear()
-    sys.stdin = stdin
+    sys.stdin, sys.__stdin__ = stdin, first_stdin  # type: ignore[misc]
     signal(SIGINT, on_sigint)
     pthread_sigmask(SIG_SETMASK, mask)
     for name in vars(builtins).keys() - own_builtins:

@@ -80,9 +80,6 @@ def main():
         EXPECTED.add(MOUNTS)
     try:
         check(warm_up(warmup, modules))
-        # What an execution makes once is then shared, and its code is specialized (PEP 659).
-        for _ in range(REHEARSALS):
-            rehearsal.rehearse()
     except BaseException as error:
         reason = error if type(error) is TemplateError else "%s: %s" % (type(error).__name__, error)
         unfit(library, str(reason))
@@ -145,6 +142,10 @@ def warm_up(warmup, modules):
         kind = type_name(type(error))
         raise TemplateError("warmup: %s: %s" % (kind, error)) from error
     leftovers.note("warmup")
+    # What an execution makes once is then shared, and its code is specialized (PEP 659).
+    for _ in range(REHEARSALS):
+        rehearsal.rehearse()
+    leftovers.note("a rehearsal")
     return leftovers
 
 

@@ -11,12 +11,11 @@ use vivarium_protocol::frame::{Decoder, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_B
 use vivarium_protocol::layer::Report;
 use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{
-    Failure, FromLauncher, Origin, Program, SpawnNumber, SpawnReport, ToLauncher,
+    Failure, FromLauncher, GO_ON, Origin, Program, SpawnNumber, SpawnReport, ToLauncher,
 };
 use vivarium_protocol::stream::{self, StreamError};
 
 use crate::failure::failure;
-use crate::spawn::GO_ON;
 
 #[derive(Debug)]
 pub(crate) struct LauncherClient {

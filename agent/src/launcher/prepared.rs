@@ -25,7 +25,8 @@ use vivarium_protocol::message::{Failure, FromLauncher};
 use vivarium_protocol::policy::Policy;
 use vivarium_protocol::stream;
 
-use super::{Agent, end_descendants, id_map};
+use super::end::end_descendants;
+use super::{Agent, id_map};
 use crate::failure::{OrFailure, failure, failure_to_fork};
 use crate::leaf_control::LeafControl;
 use crate::log::print_line;

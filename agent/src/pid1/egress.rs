@@ -1,6 +1,6 @@
 //! The socket on which the egress gate accepts connections of a session whose network is `trusted`.
 //!
-//! The agent binds it inside the session's network namespace before there is a kernel, keeps it as long
+//! The agent binds it inside the session's network namespace before a kernel is confined, keeps it as long
 //! as the session lives and hands it out. It accepts nothing itself: what is connected while no gate is
 //! there waits in the backlog.
 

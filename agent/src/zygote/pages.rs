@@ -48,14 +48,18 @@ const POOL_BYTES: usize = 16 << 10;
 const POOL_HEADER_BYTES: usize = 48;
 const POOLED_BYTES: usize = 512;
 
-/// Only a pool that was empty gives so many blocks, from its first on, in the order in which they lie.
-const ROW: usize = 4;
+const SMALL_POOL_BYTES: usize = 4 << 10;
 
-/// Takes all blocks that are free in pools with others, for good. `allocate` returns an address, or 0.
+/// No more is taken of a size, should this be another allocator, as that of a debug build.
+const MOST_POOLED_BYTES: usize = 2 << 20;
+
+/// Takes blocks that are free in pools with others, for good. `allocate` returns an address, or 0.
 pub(crate) fn fill_pools(allocate: impl Fn(usize) -> usize, free: impl Fn(usize)) {
     for bytes in (1..=POOLED_BYTES / UNIT_BYTES).rev().map(|units| units * UNIT_BYTES) {
-        let mut row = Vec::with_capacity(ROW);
-        for _ in 0..MOST_PIECES {
+        // A pool that was empty gives its blocks in the order in which they lie, from the first on.
+        let whole = (SMALL_POOL_BYTES - POOL_HEADER_BYTES) / bytes;
+        let mut row = Vec::with_capacity(whole);
+        for _ in 0..MOST_POOLED_BYTES / bytes {
             let block = allocate(bytes);
             if row.last().is_none_or(|last| last + bytes != block) {
                 row.clear();
@@ -63,7 +67,7 @@ pub(crate) fn fill_pools(allocate: impl Fn(usize) -> usize, free: impl Fn(usize)
             if !row.is_empty() || block % POOL_BYTES == POOL_HEADER_BYTES {
                 row.push(block);
             }
-            if row.len() == ROW || block == 0 {
+            if row.len() == whole || block == 0 {
                 break;
             }
         }
@@ -98,7 +102,7 @@ fn anonymous(line: &str) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
 
     use super::*;
 
@@ -126,8 +130,15 @@ mod tests {
     }
 
     #[test]
-    fn an_allocator_that_has_nothing_more_ends_it() {
+    fn no_more_than_a_bound_is_taken_of_an_allocator_that_has_no_pools() {
         fill_pools(|_| 0, |block| panic!("{block} was never given"));
+        let taken = Cell::new(0);
+        let address = |bytes| {
+            taken.set(taken.get() + bytes);
+            taken.get() * POOL_BYTES
+        };
+        fill_pools(address, |_| ());
+        assert!(taken.get() <= MOST_POOLED_BYTES * 32, "{}", taken.get());
     }
 
     #[test]

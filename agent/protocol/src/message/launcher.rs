@@ -63,7 +63,7 @@ pub enum Program {
 }
 
 /// Agent to launcher. `Spawn` carries, as `SCM_RIGHTS`, what are to be descriptors 0, 1, 2, … of
-/// the new process, and after them the socket for its [`SpawnReport`].
+/// the new process, and after them the socket for its [`SpawnReport`], by which the process gets [`GO_ON`] once it may be confined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToLauncher {
     /// Start a process in this session.
@@ -107,6 +107,9 @@ pub enum Origin {
     /// It executes its program although there is a template: [`Program::KernelWithPackages`].
     ExecutedForPackages,
 }
+
+/// What the agent sends a process, by its report socket, that has joined the session: this is as it is to find it.
+pub const GO_ON: [u8; 1] = [1];
 
 /// A new process to the agent, once, before it executes its program. End of file after it means that the
 /// process runs its program, or has reported as shells do that a command could not be executed.

@@ -9,7 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vivarium_protocol::frame::{MAX_FRAME_BYTES, MAX_SMALL_FRAME_BYTES, MAX_SPAWN_FRAME_BYTES};
 use vivarium_protocol::leaf::Leaf;
 use vivarium_protocol::message::{
-    CommandSpec, Completion, Origin, SpawnNumber, SpawnReport, ToLauncher,
+    CommandSpec, Completion, GO_ON, Origin, SpawnNumber, SpawnReport, ToLauncher,
 };
 use vivarium_protocol::outcome::{KernelEnd, Usage};
 use vivarium_protocol::policy::Network;
@@ -19,7 +19,6 @@ use self::outside::Outside;
 use super::*;
 use crate::leaf_control::fake::FakeLeaf;
 use crate::sandbox::fixture;
-use crate::spawn::GO_ON;
 
 mod outside;
 

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use vivarium_protocol::one_python;
+
 use super::{etc, trees};
 use crate::sandbox::{Context, system_paths};
 
@@ -31,7 +33,9 @@ impl HostPaths {
     pub(crate) fn of(context: &Context) -> io::Result<Self> {
         let mounts = File::open("/proc/thread-self/mountinfo")?;
         let mut paths = trees(context);
-        paths.push(context.policy.interpreter.path.clone());
+        let interpreter = &context.policy.interpreter;
+        paths.push(interpreter.path.clone());
+        paths.extend(one_python::uv_paths(interpreter));
         let fixed = system_paths::ETC.iter().chain(system_paths::DEVICES).chain(&etc::CERTIFICATES);
         paths.extend(fixed.map(PathBuf::from));
         let hidden = &context.policy.hidden_paths;

@@ -81,13 +81,7 @@ pub(super) fn show_hosts(root: &Path) -> Result<(), LayerError> {
 
 /// Mounts the session's own, in place of the host's.
 pub(super) fn mount_own(context: &Context) -> Result<(), LayerError> {
-    let own = make().map_err(|error| {
-        LayerError::new("mount proc", error).with_fix(
-            "a container around the daemon covers parts of its /proc, and the kernel then \
-             lets nobody mount a whole one: run the daemon on the host, or with an unmasked \
-             /proc (docker: --security-opt systempaths=unconfined)",
-        )
-    })?;
+    let own = make()?;
     let proc = Path::new(PROC);
     umount2(proc, MntFlags::MNT_DETACH)
         .map_err(|error| LayerError::new("detach the host's /proc", error))?;
@@ -114,12 +108,19 @@ pub(super) fn mount_own(context: &Context) -> Result<(), LayerError> {
 }
 
 /// Makes it, detached: fsopen(2), fsmount(2).
-fn make() -> io::Result<OwnedFd> {
-    let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    fsconfig_set_string(&context, "hidepid", "ptraceable")?;
-    fsconfig_create(&context)?;
+fn make() -> Result<OwnedFd, LayerError> {
+    let failed = |error| LayerError::new("mount proc", io::Error::from(error));
+    let filesystem = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC).map_err(failed)?;
+    fsconfig_set_string(&filesystem, "hidepid", "ptraceable").map_err(failed)?;
+    fsconfig_create(&filesystem).map_err(failed)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+    fsmount(&filesystem, FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(|error| {
+        failed(error).with_fix(
+            "a container around the daemon covers parts of its /proc, and the kernel then \
+             lets nobody mount a whole one: run the daemon on the host, or with an unmasked \
+             /proc (docker: --security-opt systempaths=unconfined)",
+        )
+    })
 }

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::{FsFlags, statvfs};
+use nix::unistd::getpid;
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::StoreMount;
 
@@ -62,6 +63,7 @@ pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
     let text = proc_file::read(path)?;
     let policy = &context.policy;
     check(&policy.workdir.to_string_lossy(), &policy.stores, &text)?;
+    check_proc(context)?;
     if context.is_wasm() {
         check_no_exec(&policy.workdir, &text)?;
     }
@@ -129,6 +131,17 @@ fn check(workdir: &str, stores: &[StoreMount], mountinfo: &str) -> Result<(), La
             let found = "it is not mounted";
             return Err(LayerError::not_in_force(format!("{}", target.display()), found));
         }
+    }
+    Ok(())
+}
+
+/// Checks that /proc is of the session's process namespace.
+fn check_proc(context: &Context) -> Result<(), LayerError> {
+    let seen = fs::read_link("/proc/self")
+        .map_err(|error| LayerError::new("readlink /proc/self", error))?;
+    if context.applies(Layer::Namespaces) && seen != Path::new(&getpid().to_string()) {
+        let found = format!("this process is {} in it", seen.display());
+        return Err(LayerError::not_in_force("a /proc of its own", found));
     }
     Ok(())
 }
@@ -250,6 +263,10 @@ mod tests {
         }
         let shown = mountinfo(&SESSION).replace(",hidepid=ptraceable", "");
         assert!(check("/workspace", &[], &shown).is_err(), "a /proc that shows others");
+        let hosts = mountinfo(&[("/proc", "ro,nosuid,nodev,noexec", "proc proc rw")]);
+        for both in [hosts.clone() + &mountinfo(&SESSION), mountinfo(&SESSION) + &hosts] {
+            assert!(check("/workspace", &[], &both).is_err(), "the host's /proc beside it");
+        }
         let elsewhere =
             mountinfo(&[("/srv", "ro,nosuid,nodev", "proc proc rw,hidepid=ptraceable")]);
         assert!(check("/workspace", &[], &(shown + &elsewhere)).is_err());
