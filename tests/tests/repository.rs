@@ -136,7 +136,7 @@ fn unsafe_code_is_in_one_module_and_the_c_abi_edge() {
         }
         if relative == Path::new("agent/src/ffi.rs") {
             // Its pointers, the descriptors that Python has as numbers, and the names of its functions.
-            assert_eq!([count(&block), count(&function), count(&attribute)], [14, 0, 12]);
+            assert_eq!([count(&block), count(&function), count(&attribute)], [14, 0, 13]);
         } else if relative == Path::new("agent/src/ffi/work.rs") {
             // What Python calls for each tick of work, and its objects, which are pointers.
             assert_eq!([count(&block), count(&function), count(&attribute)], [7, 3, 5]);
