@@ -168,7 +168,7 @@ pub(crate) fn confine(
     program: Option<&HeldProgram>,
 ) -> Result<Confined, Failure> {
     // Before, there may be no /proc of the session's.
-    (&*report).read_exact(&mut GO_ON.clone()).or_failure("wait for the agent")?;
+    (&*report).read_exact(&mut [0; GO_ON.len()]).or_failure("wait for the agent")?;
     // A group of its own: SIGINT goes to it and the children it has not parted from.
     setsid().or_failure("setsid")?;
     unblock_signals()?;

@@ -49,15 +49,16 @@ impl LauncherClient {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let number = self.last.saturating_add(1);
+        let decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
+        let process = PendingProcess { number, report: ours, decoder, started: None };
+        if self.session_is_set_up {
+            // Before it is there: it waits for nobody.
+            process.go_on();
+        }
         let fds = [descriptors, &[theirs.as_fd()]].concat();
         let message = ToLauncher::Spawn { number, program, leaf };
         stream::send_with(&self.socket, &message, &fds, MAX_SPAWN_FRAME_BYTES)?;
         self.last = number;
-        let decoder = Decoder::new(MAX_SMALL_FRAME_BYTES);
-        let process = PendingProcess { number, report: ours, decoder, started: None };
-        if self.session_is_set_up {
-            process.go_on();
-        }
         Ok(process)
     }
 
@@ -206,7 +207,7 @@ mod tests {
             report.set_nonblocking(true).unwrap();
             (process, report)
         };
-        let may_go_on = |mut report: &UnixStream| report.read(&mut GO_ON.clone());
+        let may_go_on = |mut report: &UnixStream| report.read(&mut [0; GO_ON.len()]);
         let (waiting, report) = ask(&mut client);
         assert!(may_go_on(&report).is_err_and(|error| is_retry(&error)));
         client.session_is_set_up(Some(&waiting));

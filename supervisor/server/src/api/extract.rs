@@ -373,16 +373,23 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn only_a_large_body_is_waited_for() {
+    #[test]
+    fn only_a_large_body_is_waited_for() {
         let account = echoing(settings()).0.account("t");
         let parsed = |len| {
             let body = format!("{{\"code\": \"{}\"}}", "x".repeat(len));
-            let reading = parse_any::<RunRequest>(body.into(), account.hold(len));
-            reading.now_or_never().is_some_and(|read| read.is_ok())
+            parse_any::<RunRequest>(body.into(), account.hold(len)).now_or_never()
         };
-        assert!(parsed(10_000));
-        assert!(!parsed(1_000_000), "this thread has parsed it");
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build();
+        let (free, until_free) = std::sync::mpsc::channel::<()>();
+        runtime.unwrap().block_on(async {
+            // No thread is left for large work.
+            let busy = tokio::task::spawn_blocking(move || until_free.recv());
+            assert!(parsed(10_000).is_some_and(|read| read.is_ok()));
+            assert!(parsed(1_000_000).is_none(), "this thread has parsed it");
+            drop(free);
+            assert!(busy.await.unwrap().is_err());
+        });
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Outside<'_> {
     /// A process reports that it is confined, and becomes its program.
     pub(super) fn executed(&mut self, mut process: Spawned) -> Spawned {
         let report = UnixStream::from(process.fds.pop().unwrap());
-        (&report).read_exact(&mut GO_ON.clone()).unwrap();
+        (&report).read_exact(&mut [0; GO_ON.len()]).unwrap();
         let confined =
             SpawnReport::Confined { pid: PID, origin: Origin::Executed, protection: Vec::new() };
         stream::send(&report, &confined, MAX_SMALL_FRAME_BYTES).unwrap();
