@@ -375,15 +375,15 @@ mod tests {
 
     #[test]
     fn only_a_large_body_is_waited_for() {
-        let account = echoing(settings()).0.account("t");
-        let parsed = |len| {
-            let body = format!("{{\"code\": \"{}\"}}", "x".repeat(len));
-            parse_any::<RunRequest>(body.into(), account.hold(len)).now_or_never()
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build();
-        let (free, until_free) = std::sync::mpsc::channel::<()>();
-        runtime.unwrap().block_on(async {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_all().max_blocking_threads(1).build().unwrap().block_on(async {
+            let account = echoing(settings()).0.account("t");
+            let parsed = |len| {
+                let body = format!("{{\"code\": \"{}\"}}", "x".repeat(len));
+                parse_any::<RunRequest>(body.into(), account.hold(len)).now_or_never()
+            };
             // No thread is left for large work.
+            let (free, until_free) = std::sync::mpsc::channel::<()>();
             let busy = tokio::task::spawn_blocking(move || until_free.recv());
             assert!(parsed(10_000).is_some_and(|read| read.is_ok()));
             assert!(parsed(1_000_000).is_none(), "this thread has parsed it");
