@@ -236,6 +236,7 @@ pub(crate) fn open_cgroup(path: &Path) -> Result<OwnedFd, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::sync::mpsc;
 
     use vivarium_protocol::leaf::Leaf;
@@ -277,6 +278,33 @@ mod tests {
         assert_ne!(SigSet::thread_get_mask().unwrap(), SigSet::empty());
         unblock_signals().unwrap();
         assert_eq!(SigSet::thread_get_mask().unwrap(), SigSet::empty());
+    }
+
+    /// What keeps a process from being confined whose agent has said `said`, and then ended. There is no workdir.
+    fn refusal(said: &[u8]) -> String {
+        let (mut agent, report) = UnixStream::pair().unwrap();
+        agent.write_all(said).unwrap();
+        drop(agent);
+        let context = fixture::context(&[], Network::None, Path::new("/nonexistent/workdir"));
+        let (table, _) = DescriptorTable::at_start().unwrap();
+        let confined = confine(table, &context, Origin::Executed, &[], &report, None);
+        confined.err().unwrap().operation
+    }
+
+    #[test]
+    fn a_process_is_not_confined_before_its_agent_says_so() {
+        let name = "::a_process_is_not_confined_before_its_agent_says_so";
+        fixture::in_child(&format!("{}{name}", module_path!()), || {
+            assert_eq!(refusal(&[]), "wait for the agent");
+        });
+    }
+
+    #[test]
+    fn a_process_is_confined_when_its_agent_says_so() {
+        let name = "::a_process_is_confined_when_its_agent_says_so";
+        fixture::in_child(&format!("{}{name}", module_path!()), || {
+            assert_eq!(refusal(&GO_ON), "chdir to the workdir");
+        });
     }
 
     #[test]

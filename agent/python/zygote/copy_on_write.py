@@ -23,18 +23,18 @@ BATCH = 4096
 def settle(library):
     """To be called when all that kernels are to share is there, and there is one thread."""
     gc.collect()
-    make_immortal()
-    fill_pools(library)
+    # Not in a Python that was built to be debugged (`d`), or without the GIL (`t`).
+    if not sys.abiflags:
+        make_immortal()
+        fill_pools(library)
     # The collector writes to objects as well.
     gc.freeze()
 
 
 def make_immortal():
     """Makes all that lives immortal, as far as the collector knows of it. Returns whether it did:
-    it does not before Python 3.12, or where the count has another place, as without the GIL.
+    it does not before Python 3.12, or where the count has another place.
     """
-    if is_special_build():
-        return False
     immortal = sys.getrefcount(None) & COUNT_MAX
     if immortal < SIGN or COUNT.from_address(id(None)).value != immortal:
         return False
@@ -45,11 +45,6 @@ def make_immortal():
         del wanted[-BATCH:]
         wanted += mark(gc.get_referents(*batch), immortal)
     return True
-
-
-def is_special_build():
-    """Whether this Python was built to be debugged (`d`), or without the GIL (`t`)."""
-    return bool(sys.abiflags)
 
 
 def mark(objects, immortal):
@@ -65,7 +60,7 @@ def mark(objects, immortal):
 
 def fill_pools(library):
     """Takes what is free between objects in the pools of Python's allocator, for good."""
-    if sys.getallocatedblocks() and not is_special_build():
+    if sys.getallocatedblocks():  # Else it has none.
         functions = ("PyObject_Malloc", "PyObject_Free")
         pointers = (ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p) for name in functions)
         library.vivarium_template_fill_pools(*pointers)

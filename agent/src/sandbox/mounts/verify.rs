@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::{FsFlags, statvfs};
-use nix::unistd::getpid;
+use nix::unistd::{Pid, getpid};
 use vivarium_protocol::layer::{Layer, Report};
 use vivarium_protocol::policy::StoreMount;
 
@@ -63,7 +63,11 @@ pub(super) fn verify(context: &Context) -> Result<Report, LayerError> {
     let text = proc_file::read(path)?;
     let policy = &context.policy;
     check(&policy.workdir.to_string_lossy(), &policy.stores, &text)?;
-    check_proc(context)?;
+    if context.applies(Layer::Namespaces) {
+        let seen = fs::read_link("/proc/self")
+            .map_err(|error| LayerError::new("readlink /proc/self", error))?;
+        check_proc(&seen, getpid())?;
+    }
     if context.is_wasm() {
         check_no_exec(&policy.workdir, &text)?;
     }
@@ -135,15 +139,13 @@ fn check(workdir: &str, stores: &[StoreMount], mountinfo: &str) -> Result<(), La
     Ok(())
 }
 
-/// Checks that /proc is of the session's process namespace.
-fn check_proc(context: &Context) -> Result<(), LayerError> {
-    let seen = fs::read_link("/proc/self")
-        .map_err(|error| LayerError::new("readlink /proc/self", error))?;
-    if context.applies(Layer::Namespaces) && seen != Path::new(&getpid().to_string()) {
-        let found = format!("this process is {} in it", seen.display());
-        return Err(LayerError::not_in_force("a /proc of its own", found));
+/// Checks that /proc, in which this process is `seen`, is of the session's process namespace, in which it is `own`.
+fn check_proc(seen: &Path, own: Pid) -> Result<(), LayerError> {
+    if seen == Path::new(&own.to_string()) {
+        return Ok(());
     }
-    Ok(())
+    let found = format!("this process is {} in it", seen.display());
+    Err(LayerError::not_in_force("a /proc of its own", found))
 }
 
 /// Checks that nothing at this mount can be executed.
@@ -270,6 +272,14 @@ mod tests {
         let elsewhere =
             mountinfo(&[("/srv", "ro,nosuid,nodev", "proc proc rw,hidepid=ptraceable")]);
         assert!(check("/workspace", &[], &(shown + &elsewhere)).is_err());
+    }
+
+    #[test]
+    fn a_proc_of_another_process_namespace_is_not_its_own() {
+        check_proc(&fs::read_link("/proc/self").unwrap(), getpid()).unwrap();
+        for seen in ["4711", "10", ""] {
+            assert!(check_proc(Path::new(seen), Pid::from_raw(1)).is_err(), "{seen}");
+        }
     }
 
     #[test]
