@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -197,6 +197,7 @@ pub(crate) fn inspect(
     let Found { executable, version, prefixes, program, hidden, missing } =
         ask(interpreter, distributions, &PARTS)?;
     let program = STANDARD.decode(program).map_err(|error| no_answer(error.to_string()))?;
+    let program = Arc::new(program.into());
     let prefixes =
         needed(prefixes).map_err(|prefix| InspectError::TooWide { path: path.clone(), prefix })?;
     // A version manager's shim is a shell script, with needs of its own: run what it chose.
@@ -250,7 +251,7 @@ pub(crate) fn main_inspect(path: &Path, distributions: &[OsString]) -> ExitCode 
             "version": found.version,
             "prefixes": found.prefixes,
             "isolate": found.isolate,
-            "program": STANDARD.encode(found.program),
+            "program": STANDARD.encode(found.program.as_ref()),
             "hidden": hidden.paths,
             "missing": hidden.missing,
         })

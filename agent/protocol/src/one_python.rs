@@ -165,7 +165,7 @@ mod tests {
             path: path.into(),
             prefixes: Vec::new(),
             isolate: Vec::new(),
-            program: Vec::new(),
+            program: std::sync::Arc::default(),
             version: "3.11.2".to_owned(),
             wasm: None,
         }

@@ -2,8 +2,10 @@
 //! agent. Validated by the supervisor when built and again at the agent's door.
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::layer::Plan;
@@ -96,8 +98,7 @@ pub struct Interpreter {
     pub isolate: Vec<PathBuf>,
     /// The kernel program, compiled by this very interpreter (`marshal`). Empty in a session's
     /// policy: there it comes in a file, which all sessions share.
-    #[serde(with = "serde_bytes")]
-    pub program: Vec<u8>,
+    pub program: Arc<ByteBuf>,
     /// `sys.version_info`, such as `3.11.2`.
     pub version: String,
     /// The engine, where the kernel is CPython in WebAssembly: `path` is then the engine's program, and

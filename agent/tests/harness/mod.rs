@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -50,7 +51,7 @@ fn interpreter() -> Interpreter {
         path: PathBuf::from(PYTHON),
         prefixes: serde_json::from_value(value["prefixes"].clone()).unwrap(),
         isolate: serde_json::from_value(value["isolate"].clone()).unwrap(),
-        program: STANDARD.decode(value["program"].as_str().unwrap()).unwrap(),
+        program: Arc::new(STANDARD.decode(value["program"].as_str().unwrap()).unwrap().into()),
         version: value["version"].as_str().unwrap().to_owned(),
         wasm: None,
     }

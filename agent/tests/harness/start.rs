@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::unistd::Pid;
@@ -65,7 +66,7 @@ impl Session {
         policy: Policy,
         keeper: impl FnOnce(Pid),
     ) -> Result<Self, String> {
-        prepared.interpreter.program.clear();
+        prepared.interpreter.program = Arc::default();
         let launcher = fork_launcher(None);
         let order = Launch { protocol_version: PROTOCOL_VERSION, policy: prepared, is_ahead: true };
         send(&launcher.socket, &LaunchOrder::Prepare(order), MAX_FRAME_BYTES).unwrap();

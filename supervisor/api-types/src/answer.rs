@@ -159,7 +159,7 @@ impl Outcome {
         let stderr = cutter.kept(&self.stderr, "stderr", None);
         let displays = self.displays.iter().enumerate();
         let mut told = Self {
-            result: self.result.as_ref().map(|value| cutter.value(value)),
+            result: self.result.as_ref().map(|value| Arc::new(cutter.value(value))),
             exception: self.exception.as_ref().map(|exception| cutter.exception(exception)),
             displays: displays.map(|(index, shown)| cutter.display(index, shown)).collect(),
             images: self.images.clone(),
@@ -202,7 +202,7 @@ impl Outcome {
         };
         Self {
             exception: self.exception.clone(),
-            result: self.result.as_ref().map(ValueInfo::sizes_only),
+            result: self.result.as_ref().map(|value| Arc::new(value.sizes_only())),
             displays: self.displays.iter().map(display).collect(),
             images: self.images.iter().map(image).collect(),
             video_frames: self.video_frames.iter().map(image).collect(),

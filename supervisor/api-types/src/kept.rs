@@ -76,8 +76,9 @@ impl Outcome {
     pub fn weight_bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let displays = self.displays.iter();
-        let displays = displays
-            .map(|shown| length(&shown.id) + bundle(&shown.mime) + 64 * (1 + shown.sizes.len()));
+        let displays = displays.map(|shown| {
+            size_of_val(shown) + length(&shown.id) + bundle(&shown.mime) + sizes(&shown.sizes)
+        });
         let images = self.images.iter().chain(&self.video_frames);
         let images = images.map(|image| image.mime_type.len() + image.data.len() + 64);
         let files = self.files.iter().map(|file| {
@@ -88,7 +89,7 @@ impl Outcome {
             exception.type_name.len() + exception.message.len() + exception.traceback.len()
         });
         let previous = self.kernel.as_ref().and_then(|kernel| kernel.previous_end.as_ref());
-        let result = self.result.as_ref().map_or(0, super::ValueInfo::weight_bytes);
+        let result = self.result.as_ref().map_or(0, |value| value.weight_bytes());
         size_of::<Self>()
             + self.detail.len()
             + previous.map_or(0, |end| end.detail.len())
@@ -107,10 +108,21 @@ impl super::ValueInfo {
     /// Its approximate size.
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
-        self.repr.len() + self.type_name.len() + bundle(&self.mime) + 64 * self.sizes.len()
+        let texts = self.repr.len() + self.type_name.len();
+        size_of::<Self>() + texts + bundle(&self.mime) + sizes(&self.sizes)
     }
 }
 
 fn bundle(mime: &super::MimeBundle) -> usize {
-    mime.iter().map(|(kind, content)| kind.len() + content.len() + 64).sum()
+    let entries = mime.iter().map(|(kind, content)| kind.len() + content.len() + 64);
+    map(mime.len()) + entries.sum::<usize>()
+}
+
+fn sizes(sizes: &super::Sizes) -> usize {
+    map(sizes.len()) + sizes.keys().map(|kind| kind.len() + 64).sum::<usize>()
+}
+
+/// What a map of texts takes besides its entries: a `BTreeMap` has room for eleven from the first on.
+const fn map(entries: usize) -> usize {
+    if entries == 0 { 0 } else { 400 }
 }

@@ -1,6 +1,7 @@
 //! Bodies of responses.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -71,7 +72,8 @@ pub struct Outcome {
     #[schema(schema_with = schema::exception)]
     pub exception: Option<Exception>,
     /// The value of the final expression.
-    pub result: Option<ValueInfo>,
+    #[schema(value_type = Option<ValueInfo>)]
+    pub result: Option<Arc<ValueInfo>>,
     /// Objects passed to `display()`, after updates and clearing.
     pub displays: Vec<Display>,
     /// Images, in the order in which they were shown.

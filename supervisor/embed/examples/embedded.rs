@@ -13,7 +13,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     session.write("prices.csv", b"3\n4\n5\n").await?;
     session.execute("prices = [int(line) for line in open('prices.csv')]").await?;
     let outcome = session.execute("print(prices)\nsum(prices)").await?;
-    let total = outcome.result.map(|value| value.repr).unwrap_or_default();
+    let total = outcome.result.map(|value| value.repr.clone()).unwrap_or_default();
     println!("{}{total}", outcome.stdout);
 
     let failed = session.execute("open('/etc/shadow')").await?;

@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..ExecuteRequest::default()
     };
     let outcome = session.execute_calling(request, answer).await?;
-    println!("{}", outcome.result.map(|value| value.repr).unwrap_or_default());
+    println!("{}", outcome.result.map(|value| value.repr.clone()).unwrap_or_default());
     sandbox.stop().await;
     Ok(())
 }

@@ -8,7 +8,7 @@
 //! let session = sandbox.session().await?;
 //! session.execute("total = sum(range(10))").await?;
 //! let outcome = session.execute("total").await?;
-//! assert_eq!(outcome.result.map(|value| value.repr).as_deref(), Some("45"));
+//! assert_eq!(outcome.result.as_ref().map(|value| value.repr.as_str()), Some("45"));
 //! sandbox.stop().await;
 //! # Ok(())
 //! # }

@@ -16,6 +16,7 @@ mod descriptors;
 pub mod egress;
 mod engine;
 mod images;
+mod latest;
 pub mod media;
 pub mod memory;
 pub mod observe;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 use vivarium_api_types::{ApprovalSpec, SessionInfo, SessionSpec, SessionState, SessionUsage};
 use vivarium_protocol::layer::Report;
@@ -22,6 +22,7 @@ use vivarium_protocol::policy::{Limits, Network};
 use crate::cgroup::Scope;
 use crate::code_policy::HeldTo;
 use crate::egress::SessionEgress;
+use crate::latest::Latest;
 use crate::settings::Settings;
 use crate::template::memory::TemplateMemory;
 use stores::SessionStores;
@@ -147,10 +148,10 @@ pub struct Session {
     held_to: OnceLock<HeldTo>,
     /// The settings that held when it was made.
     settings: OnceLock<Arc<Settings>>,
-    started: watch::Sender<Option<Result<(), Failure>>>,
+    started: Latest<Option<Result<(), Failure>>>,
     /// When it began to end, if it had started. Outlives the session.
     ended: Arc<OnceLock<Instant>>,
-    gone: watch::Sender<bool>,
+    gone: Latest<bool>,
     /// What it has of the egress, if its network is `trusted`.
     egress: OnceLock<Arc<SessionEgress>>,
     /// Held by each call that is to begin something in it, and by who keeps all of them from it.
@@ -202,9 +203,9 @@ impl Session {
             before: OnceLock::new(),
             held_to: OnceLock::new(),
             settings: OnceLock::new(),
-            started: watch::Sender::new(None),
+            started: Latest::new(None),
             ended: Arc::default(),
-            gone: watch::Sender::new(false),
+            gone: Latest::new(false),
             egress: OnceLock::new(),
             transfers: Arc::new(Semaphore::new(transfer::MAX_TRANSFERS as usize)),
             watchers: Arc::new(Semaphore::new(transfer::MAX_WATCHERS as usize)),
@@ -280,9 +281,7 @@ impl Session {
 
     /// Waits until its first kernel is ready.
     pub async fn started(&self) -> Result<(), Failure> {
-        let mut started = self.started.subscribe();
-        let result = started.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
-        result.unwrap_or(Ok(()))
+        self.started.reached(Option::is_some).await.unwrap_or(Ok(()))
     }
 
     /// When it began to end, for those who do not keep the session itself. Never set of one that
@@ -299,11 +298,7 @@ impl Session {
 
     /// Waits until nothing of it is left.
     pub async fn gone(&self) {
-        let mut gone = self.gone.subscribe();
-        if gone.wait_for(|gone| *gone).await.is_err() {
-            // The sender is part of `self`, and so is there.
-            tracing::error!("a session's end was lost");
-        }
+        self.gone.reached(|gone| *gone).await;
     }
 
     /// All that is known without asking the agent. What runs is the engine's to say.

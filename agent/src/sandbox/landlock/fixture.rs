@@ -36,7 +36,7 @@ pub(crate) fn context(layers: &[Layer], network: Network, workdir: &Path) -> Con
         path: PathBuf::from("/usr/bin/python3"),
         prefixes: Vec::new(),
         isolate: Vec::new(),
-        program: Vec::new(),
+        program: std::sync::Arc::default(),
         version: String::new(),
         wasm: None,
     };

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -82,7 +83,14 @@ pub async fn inspect(
         .decode(answer.program)
         .map_err(|error| failed(format!("a program that can not be read: {error}")))?;
     let Answer { path, version, prefixes, isolate, hidden, missing, .. } = answer;
-    let interpreter = Interpreter { path, prefixes, isolate, program, version, wasm: None };
+    let interpreter = Interpreter {
+        path,
+        prefixes,
+        isolate,
+        program: Arc::new(program.into()),
+        version,
+        wasm: None,
+    };
     Ok(Inspected { interpreter, hidden, missing })
 }
 

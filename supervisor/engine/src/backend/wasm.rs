@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::fcntl::OFlag;
@@ -91,7 +92,7 @@ async fn inspect_within(
         path: path.to_owned(),
         prefixes: [vec![path.to_owned()], runner.iter().cloned().collect(), reads].concat(),
         isolate: Vec::new(),
-        program: Vec::new(), // it is a file
+        program: Arc::default(), // it is a file
         version: python,
         wasm: Some(WasmEngine {
             name: format!("{engine} {engine_version}"),

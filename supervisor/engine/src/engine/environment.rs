@@ -112,7 +112,7 @@ impl Prepared {
                 isolate: self.interpreter.isolate.clone(),
                 version: self.interpreter.version.clone(),
                 wasm: self.interpreter.wasm.clone(),
-                program: Vec::new(), // it goes as a file
+                program: Arc::default(), // it goes as a file
             },
             ca_certificate: None,
             env: variables.into_iter().collect(),

@@ -162,7 +162,7 @@ pub fn engine_with(
             path: "/usr/bin/python3".into(),
             prefixes: vec![],
             isolate: vec![],
-            program: vec![],
+            program: Arc::default(),
             version: "3.0".into(),
             wasm: None,
         },

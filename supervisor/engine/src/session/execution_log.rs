@@ -9,7 +9,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jiff::Timestamp;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use vivarium_api_types::{ExecutionKind, ExecutionSummary, Outcome, Progress};
 use vivarium_protocol::message::ExecutionNumber;
@@ -17,6 +17,7 @@ use vivarium_protocol::message::ExecutionNumber;
 use super::calls::table::CallTable;
 use super::{Refusal, StdinPipe};
 use crate::budget::Reservation;
+use crate::latest::Latest;
 
 mod event;
 mod ring;
@@ -60,13 +61,13 @@ pub struct ExecutionLog {
     capacity_bytes: usize,
     /// Whether it is to end when nobody attached is left.
     cancel_on_disconnect: bool,
-    stage: watch::Sender<Stage>,
+    stage: Latest<Stage>,
     inner: Mutex<Inner>,
     new_events: Notify,
     /// Told when a reader has taken something, or is gone.
     events_taken: Notify,
     /// Whether everybody went away who wanted it to run.
-    abandoned: watch::Sender<bool>,
+    abandoned: Latest<bool>,
     /// When it was over. Outlives the log.
     ended: Arc<OnceLock<Instant>>,
     /// What it takes of the daemon's memory once it is over.
@@ -100,7 +101,7 @@ impl Drop for Attached {
         let mut inner = self.log.lock();
         inner.attached = inner.attached.saturating_sub(1);
         if inner.attached == 0 && self.log.cancel_on_disconnect {
-            self.log.abandoned.send_replace(true);
+            self.log.abandoned.set(true);
         }
     }
 }
@@ -113,11 +114,11 @@ impl ExecutionLog {
         let log = Arc::new(Self {
             capacity_bytes,
             cancel_on_disconnect,
-            stage: watch::Sender::new(Stage::Submitted),
+            stage: Latest::new(Stage::Submitted),
             inner: Mutex::new(inner),
             new_events: Notify::new(),
             events_taken: Notify::new(),
-            abandoned: watch::Sender::new(false),
+            abandoned: Latest::new(false),
             ended: Arc::default(),
             reservation: OnceLock::new(),
             stdin: OnceLock::new(),
@@ -135,7 +136,7 @@ impl ExecutionLog {
     }
 
     pub fn stage(&self) -> Stage {
-        self.stage.borrow().clone()
+        self.stage.lock().clone()
     }
 
     /// Notes what is run.
@@ -145,7 +146,7 @@ impl ExecutionLog {
 
     /// What it is and how far it has come, under this number; `None` if it was not taken.
     pub fn summary(&self, number: ExecutionNumber) -> Option<ExecutionSummary> {
-        let (state, status) = match &*self.stage.borrow() {
+        let (state, status) = match &*self.stage.lock() {
             Stage::Submitted | Stage::Queued(_) => (Progress::Queued, None),
             Stage::AwaitingApproval(_) => (Progress::AwaitingApproval, None),
             Stage::Running(_) => (Progress::Running, None),
@@ -164,7 +165,7 @@ impl ExecutionLog {
     }
 
     pub async fn queued(&self) -> Result<(), Refusal> {
-        match self.reached(|stage| !matches!(stage, Stage::Submitted)).await {
+        match self.stage.reached(|stage| !matches!(stage, Stage::Submitted)).await {
             Stage::Refused(refusal) => Err(refusal),
             _ => Ok(()),
         }
@@ -172,20 +173,15 @@ impl ExecutionLog {
 
     /// Waits for its end.
     pub async fn finished(&self) -> Result<Arc<Outcome>, Refusal> {
-        match self.reached(Stage::is_final).await {
+        match self.stage.reached(Stage::is_final).await {
             Stage::Done(outcome) => Ok(outcome),
             Stage::Refused(refusal) => Err(refusal),
-            // The sender is part of `self`, so waiting ends with what was waited for.
+            // Not what was waited for.
             Stage::Submitted
             | Stage::Queued(_)
             | Stage::AwaitingApproval(_)
             | Stage::Running(_) => Err(Refusal::Gone),
         }
-    }
-
-    async fn reached(&self, wanted: impl FnMut(&Stage) -> bool) -> Stage {
-        let mut stage = self.stage.subscribe();
-        stage.wait_for(wanted).await.map_or_else(|_| self.stage(), |stage| stage.clone())
     }
 
     /// When it was over, for those who do not keep the log itself.
@@ -227,15 +223,11 @@ impl ExecutionLog {
 
     /// Whether everybody went away who wanted it to run, and it is to end then.
     pub fn is_abandoned(&self) -> bool {
-        *self.abandoned.borrow()
+        *self.abandoned.lock()
     }
 
     pub async fn abandoned(&self) {
-        let mut abandoned = self.abandoned.subscribe();
-        if abandoned.wait_for(|abandoned| *abandoned).await.is_err() {
-            // The sender is part of `self`, and so is there.
-            std::future::pending::<()>().await;
-        }
+        self.abandoned.reached(|abandoned| *abandoned).await;
     }
 
     /// Waits until there is room for more events: until no reader is behind by all that is kept.
@@ -269,8 +261,9 @@ impl ExecutionLog {
         !self.lock().subscribers.is_any_behind(self.capacity_bytes)
     }
 
+    /// Bytes that it takes, at most: a value is counted in its event and in its outcome, which share it.
     pub fn weight_bytes(&self) -> usize {
-        let outcome = match &*self.stage.borrow() {
+        let outcome = match &*self.stage.lock() {
             Stage::Done(outcome) => outcome.weight_bytes(),
             _ => 0,
         };

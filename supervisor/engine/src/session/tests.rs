@@ -92,7 +92,7 @@ pub(crate) fn policy() -> Policy {
             path: "/usr/bin/python3".into(),
             prefixes: vec![],
             isolate: vec![],
-            program: vec![],
+            program: Arc::default(),
             version: "3".into(),
             wasm: None,
         },

@@ -83,7 +83,7 @@ impl Engine {
             let (store, python) = (Arc::clone(images), build.order.interpreter.version.clone());
             let kept = spawn_blocking(move || store.programs.read(&needed, &python)).await;
             let kept = blocked(kept)?.map_err(cannot)?;
-            build.order.interpreter.program = kept.program;
+            build.order.interpreter.program = Arc::new(kept.program.into());
             let library = Some(Arc::new(kept.library));
             build.programs = Programs { hash: Some(needed), library };
             let template = earlier.begin(&place);

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use vivarium_protocol::layer::Layer;
@@ -44,7 +45,7 @@ async fn prepared_with(
         path: "/usr/bin/python3".into(),
         prefixes: vec![],
         isolate: vec![],
-        program: vec![],
+        program: Arc::default(),
         version: "3.0".into(),
         wasm: None,
     };

@@ -1,4 +1,5 @@
 use std::io::Read as _;
+use std::sync::Arc;
 
 use super::*;
 
@@ -9,7 +10,7 @@ fn interpreter(program: &[u8]) -> Interpreter {
         path: "/usr/bin/python3".into(),
         prefixes: Vec::new(),
         isolate: Vec::new(),
-        program: program.to_vec(),
+        program: Arc::new(program.to_vec().into()),
         version: PYTHON.to_owned(),
         wasm: None,
     }

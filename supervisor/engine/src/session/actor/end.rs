@@ -19,7 +19,7 @@ impl Actor {
     /// Kills the session, answers everybody, and returns when nothing of it is left.
     pub(super) async fn end(mut self, end: End, mut commands: mpsc::Receiver<Command>) {
         let id = self.session.identity.id.clone();
-        let unborn = self.session.started.borrow().is_none();
+        let unborn = self.session.started.lock().is_none();
         if !unborn {
             // Before it can be seen to be closed.
             self.session.ended.get_or_init(Instant::now);
@@ -40,7 +40,7 @@ impl Actor {
             ..Failure::new("start a session", end.detail.as_str())
         });
         if unborn {
-            self.session.started.send_replace(Some(Err(failure.clone())));
+            self.session.started.set(Some(Err(failure.clone())));
         }
         match unborn {
             true if wanted(&end) => {}
@@ -106,7 +106,7 @@ pub(super) async fn stillborn(
     tell_not_started(&launch.observer, &failure);
     audited::ended(session, &launch.observer, Cause::KernelStart, false);
     session.status().state = SessionState::Closed;
-    session.started.send_replace(Some(Err(failure.clone())));
+    session.started.set(Some(Err(failure.clone())));
     while let Some(command) = commands.recv().await {
         if let Command::Execute(execution) = command {
             execution.writer.refuse(Refusal::NotStarted(failure.clone()));

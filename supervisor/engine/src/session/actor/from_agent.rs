@@ -219,12 +219,8 @@ impl Actor {
         context.deadline.clear();
         self.set_state(number, Event::KernelReady)?;
         if is_first {
-            let first = self.session.started.send_if_modified(|started| {
-                let first = started.is_none();
-                started.get_or_insert(Ok(()));
-                first
-            });
-            if first {
+            if self.session.started.lock().is_none() {
+                self.session.started.set(Some(Ok(())));
                 self.launch.observer.session_started(self.session.created.elapsed());
             }
         } else if let Some(context) = self.contexts.get_mut(number)

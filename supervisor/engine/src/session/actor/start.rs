@@ -44,7 +44,7 @@ pub fn spawn(
             Err(why) => Box::pin(end::stillborn(&own, why, commands, context)).await,
         }
         on_gone(&own);
-        own.gone.send_replace(true);
+        own.gone.set(true);
     });
     session
 }
@@ -87,7 +87,7 @@ pub fn from_pooled(
         status.protection = protection;
         status.origin = Some(origin);
     }
-    session.started.send_replace(Some(Ok(())));
+    session.started.set(Some(Ok(())));
     audited::created(&session, &context.observer);
     context.observer.session_started(session.created.elapsed());
     context.observer.kernel_started(origin);
@@ -101,7 +101,7 @@ pub fn from_pooled(
         };
         running(Arc::clone(&own), processes, context, commands, idle).await;
         on_gone(&own);
-        own.gone.send_replace(true);
+        own.gone.set(true);
     });
     session
 }

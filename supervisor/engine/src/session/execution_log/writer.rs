@@ -24,7 +24,7 @@ pub struct LogWriter {
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
-        if !self.log.stage.borrow().is_final() {
+        if !self.log.stage.lock().is_final() {
             self.refuse(Refusal::Gone);
         }
     }
@@ -50,7 +50,7 @@ impl LogWriter {
     }
 
     pub fn queued(&self, number: ExecutionNumber) {
-        self.log.stage.send_replace(Stage::Queued(number));
+        self.log.stage.set(Stage::Queued(number));
     }
 
     /// It waits for its turn, and until somebody allows it.
@@ -67,7 +67,7 @@ impl LogWriter {
             approval_id: approval_id.to_owned(),
             expires_at,
         }));
-        self.log.stage.send_replace(Stage::AwaitingApproval(number));
+        self.log.stage.set(Stage::AwaitingApproval(number));
     }
 
     /// It runs, and has for as long as `ago`.
@@ -76,7 +76,7 @@ impl LogWriter {
             let now = Timestamp::now();
             now.checked_sub(ago).unwrap_or(now)
         });
-        self.log.stage.send_replace(Stage::Running(number));
+        self.log.stage.set(Stage::Running(number));
         let (execution_id, session_id) = (number.to_string(), session_id.to_owned());
         self.push(EventKind::Started { execution_id, session_id });
     }
@@ -97,7 +97,7 @@ impl LogWriter {
         self.push_and(
             EventKind::Done { outcome: last, stdout_truncated, stderr_truncated },
             || {
-                stage.send_replace(Stage::Done(outcome));
+                stage.set(Stage::Done(outcome));
                 self.log.ended.get_or_init(Instant::now);
             },
         );
@@ -106,7 +106,7 @@ impl LogWriter {
     pub fn refuse(&self, refusal: Refusal) {
         self.let_go();
         let inner = self.log.lock();
-        self.log.stage.send_replace(Stage::Refused(refusal));
+        self.log.stage.set(Stage::Refused(refusal));
         drop(inner);
         self.log.new_events.notify_waiters();
     }

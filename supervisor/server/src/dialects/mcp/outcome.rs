@@ -2,6 +2,7 @@
 //! structured. All of it comes from tenant code.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use vivarium_api_types::{ChangedFile, MimeBundle, Outcome};
@@ -40,7 +41,7 @@ pub(super) fn told(outcome: Outcome) -> Value {
 fn images(outcome: Outcome) -> Vec<(String, String)> {
     let drawn = outcome.images.into_iter().map(|image| (image.mime_type, image.data));
     let displayed = outcome.displays.into_iter().filter_map(|display| image_in(display.mime));
-    let returned = outcome.result.and_then(|value| image_in(value.mime));
+    let returned = outcome.result.and_then(|value| image_in(Arc::unwrap_or_clone(value).mime));
     let all = drawn.chain(displayed).chain(returned);
     all.filter(|(mime_type, _)| IMAGE_TYPES.contains(&mime_type.as_str())).collect()
 }
