@@ -76,9 +76,8 @@ impl Outcome {
     pub fn weight_bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let displays = self.displays.iter();
-        let displays = displays.map(|shown| {
-            size_of_val(shown) + length(&shown.id) + bundle(&shown.mime) + sizes(&shown.sizes)
-        });
+        let displays = displays
+            .map(|shown| length(&shown.id) + bundle(&shown.mime) + 64 * (1 + shown.sizes.len()));
         let images = self.images.iter().chain(&self.video_frames);
         let images = images.map(|image| image.mime_type.len() + image.data.len() + 64);
         let files = self.files.iter().map(|file| {
@@ -108,21 +107,10 @@ impl super::ValueInfo {
     /// Its approximate size.
     #[must_use]
     pub fn weight_bytes(&self) -> usize {
-        let texts = self.repr.len() + self.type_name.len();
-        size_of::<Self>() + texts + bundle(&self.mime) + sizes(&self.sizes)
+        self.repr.len() + self.type_name.len() + bundle(&self.mime) + 64 * self.sizes.len()
     }
 }
 
 fn bundle(mime: &super::MimeBundle) -> usize {
-    let entries = mime.iter().map(|(kind, content)| kind.len() + content.len() + 64);
-    map(mime.len()) + entries.sum::<usize>()
-}
-
-fn sizes(sizes: &super::Sizes) -> usize {
-    map(sizes.len()) + sizes.keys().map(|kind| kind.len() + 64).sum::<usize>()
-}
-
-/// What a map of texts takes besides its entries: a `BTreeMap` has room for eleven from the first on.
-const fn map(entries: usize) -> usize {
-    if entries == 0 { 0 } else { 400 }
+    mime.iter().map(|(kind, content)| kind.len() + content.len() + 64).sum()
 }

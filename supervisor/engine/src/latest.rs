@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// A [`tokio::sync::watch`] whose sender and receivers are what shares this: a tenth of that in memory, of
-/// which there are several for each session and each execution that is kept.
+/// Like [`tokio::sync::watch`], but without senders and receivers of their own. It takes about a tenth of the memory
+/// besides the value; each session and each kept execution has two.
 #[derive(Debug)]
 pub(crate) struct Latest<T> {
     value: Mutex<T>,
@@ -17,7 +17,7 @@ impl<T> Latest<T> {
         Self { value: Mutex::new(value), changed: Notify::const_new() }
     }
 
-    /// Not to be held while anything is awaited.
+    /// Not to be held while anything is awaited, nor while this is locked, set or waited for again.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -176,7 +176,7 @@ impl ExecutionLog {
         match self.stage.reached(Stage::is_final).await {
             Stage::Done(outcome) => Ok(outcome),
             Stage::Refused(refusal) => Err(refusal),
-            // Not what was waited for.
+            // Never: only a final stage is waited for.
             Stage::Submitted
             | Stage::Queued(_)
             | Stage::AwaitingApproval(_)
@@ -261,7 +261,7 @@ impl ExecutionLog {
         !self.lock().subscribers.is_any_behind(self.capacity_bytes)
     }
 
-    /// Bytes that it takes, at most: a value is counted in its event and in its outcome, which share it.
+    /// About the bytes that it takes. A value counts in its event and in its outcome, which share it.
     pub fn weight_bytes(&self) -> usize {
         let outcome = match &*self.stage.lock() {
             Stage::Done(outcome) => outcome.weight_bytes(),
