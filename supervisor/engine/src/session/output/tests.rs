@@ -114,6 +114,13 @@ fn results_are_capped_and_encoded_by_type() {
 }
 
 #[test]
+fn a_value_is_kept_once_for_its_event_and_the_outcome() {
+    let mut collector = collector(10);
+    let Some(EventKind::Value(told)) = collector.fold(value("r", b"")) else { panic!() };
+    assert!(Arc::ptr_eq(&told, &collector.finish().result.unwrap()));
+}
+
+#[test]
 fn displays_values_and_files_share_one_bound() {
     let mut collector = collector(1000);
     assert!(collector.fold(display(DisplayKind::Display, Some("a"), 600)).is_some());
